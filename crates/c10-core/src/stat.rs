@@ -1,0 +1,104 @@
+//! The counters of a caching allocator: [`Stat`], [`StatArray`] (PyTorch's `Stat`, `StatArray`).
+
+/// One quantity over time. Values are `i64`, as PyTorch has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stat {
+    /// Its value now.
+    pub current: i64,
+    /// Its largest value since the last [`reset_peak`](Self::reset_peak).
+    pub peak: i64,
+    /// The sum of all increases since the last [`reset_accumulated`](Self::reset_accumulated).
+    pub allocated: i64,
+    /// The sum of all decreases since then.
+    pub freed: i64,
+}
+
+impl Stat {
+    /// Adds `amount`.
+    #[inline]
+    pub fn increase(&mut self, amount: i64) {
+        self.current += amount;
+        self.peak = self.peak.max(self.current);
+        self.allocated += amount;
+    }
+
+    /// Takes `amount` away.
+    #[inline]
+    pub fn decrease(&mut self, amount: i64) {
+        self.current -= amount;
+        self.freed += amount;
+    }
+
+    /// Forgets what was added and taken; the value and its peak stay.
+    pub fn reset_accumulated(&mut self) {
+        self.allocated = 0;
+        self.freed = 0;
+    }
+
+    /// Makes the peak the current value.
+    pub fn reset_peak(&mut self) {
+        self.peak = self.current;
+    }
+}
+
+/// Which part of a device's memory a [`StatArray`] entry speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StatType {
+    /// All of it.
+    Aggregate,
+    /// The pool of small blocks.
+    SmallPool,
+    /// The pool of large blocks.
+    LargePool,
+}
+
+/// A [`Stat`] for all memory and one for each of the two pools. Every change touches the aggregate and one
+/// pool, so that the aggregate is always their sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatArray {
+    /// Both pools together.
+    pub all: Stat,
+    /// The pool of small blocks.
+    pub small: Stat,
+    /// The pool of large blocks.
+    pub large: Stat,
+}
+
+impl StatArray {
+    /// The entry of one type.
+    pub fn of(&self, which: StatType) -> &Stat {
+        match which {
+            StatType::Aggregate => &self.all,
+            StatType::SmallPool => &self.small,
+            StatType::LargePool => &self.large,
+        }
+    }
+
+    /// Adds `amount` to the aggregate and to one pool.
+    #[inline]
+    pub fn increase(&mut self, is_small: bool, amount: i64) {
+        self.all.increase(amount);
+        if is_small { self.small.increase(amount) } else { self.large.increase(amount) }
+    }
+
+    /// Takes `amount` from the aggregate and from one pool.
+    #[inline]
+    pub fn decrease(&mut self, is_small: bool, amount: i64) {
+        self.all.decrease(amount);
+        if is_small { self.small.decrease(amount) } else { self.large.decrease(amount) }
+    }
+
+    /// [`Stat::reset_accumulated`] of all three.
+    pub fn reset_accumulated(&mut self) {
+        self.all.reset_accumulated();
+        self.small.reset_accumulated();
+        self.large.reset_accumulated();
+    }
+
+    /// [`Stat::reset_peak`] of all three.
+    pub fn reset_peak(&mut self) {
+        self.all.reset_peak();
+        self.small.reset_peak();
+        self.large.reset_peak();
+    }
+}

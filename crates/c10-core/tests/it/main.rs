@@ -1,0 +1,2 @@
+//! Behaviour of `c10-core` at its edge.
+
