@@ -1,2 +1,1 @@
 //! Behaviour of `c10-core` at its edge.
-

@@ -1,0 +1,5 @@
+//! The caching allocator.
+
+mod stats;
+
+pub use stats::DeviceStats;

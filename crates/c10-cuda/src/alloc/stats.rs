@@ -1,0 +1,95 @@
+//! [`DeviceStats`]: what the allocator counts for a device (`c10::CachingDeviceAllocator::DeviceStats`).
+
+use c10_core::stat::{Stat, StatArray};
+
+/// The statistics of one device. Sizes are in bytes; what moves each value, and when, is PyTorch's
+/// (`torch.cuda.memory_stats`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceStats {
+    /// Blocks that the program holds.
+    pub allocation: StatArray,
+    /// Segments from the driver's malloc. Expandable segments are not counted.
+    pub segment: StatArray,
+    /// Blocks that the program holds or that wait for other streams.
+    pub active: StatArray,
+    /// Free blocks of segments that are in use in part.
+    pub inactive_split: StatArray,
+    /// Bytes of the blocks that the program holds.
+    pub allocated_bytes: StatArray,
+    /// Bytes from the driver.
+    pub reserved_bytes: StatArray,
+    /// Bytes of active blocks.
+    pub active_bytes: StatArray,
+    /// Bytes of the blocks that `inactive_split` counts.
+    pub inactive_split_bytes: StatArray,
+    /// Bytes that the program asked for, before rounding, of active blocks.
+    pub requested_bytes: StatArray,
+    /// Mallocs that were tried again after everything cached had been freed.
+    pub num_alloc_retries: i64,
+    /// Out-of-memory errors returned.
+    pub num_ooms: i64,
+    /// How often the events of all streams were waited for.
+    pub num_sync_all_streams: i64,
+    /// Successful mallocs and mappings.
+    pub num_device_alloc: i64,
+    /// Frees and unmappings.
+    pub num_device_free: i64,
+    /// Requests rejected because of `throw_on_cudamalloc_oom`.
+    pub num_oom_rejections: i64,
+    /// Blocks of at least `max_split_size` that the program holds.
+    pub oversize_allocations: Stat,
+    /// Segments of at least `max_split_size`.
+    pub oversize_segments: Stat,
+    /// The configured `max_split_size` in bytes; -1 without one.
+    pub max_split_size: i64,
+}
+
+impl DeviceStats {
+    /// Zeroes everything that only grows (`resetAccumulatedStats`).
+    pub fn reset_accumulated(&mut self) {
+        self.for_each_array(StatArray::reset_accumulated);
+        self.oversize_allocations.reset_accumulated();
+        self.oversize_segments.reset_accumulated();
+        self.num_alloc_retries = 0;
+        self.num_ooms = 0;
+        self.num_sync_all_streams = 0;
+        self.num_device_alloc = 0;
+        self.num_device_free = 0;
+        self.num_oom_rejections = 0;
+    }
+
+    /// Makes every peak the current value (`resetPeakStats`).
+    pub fn reset_peak(&mut self) {
+        self.for_each_array(StatArray::reset_peak);
+        self.oversize_allocations.reset_peak();
+        self.oversize_segments.reset_peak();
+    }
+
+    fn for_each_array(&mut self, mut f: impl FnMut(&mut StatArray)) {
+        let Self {
+            allocation,
+            segment,
+            active,
+            inactive_split,
+            allocated_bytes,
+            reserved_bytes,
+            active_bytes,
+            inactive_split_bytes,
+            requested_bytes,
+            ..
+        } = self;
+        for array in [
+            allocation,
+            segment,
+            active,
+            inactive_split,
+            allocated_bytes,
+            reserved_bytes,
+            active_bytes,
+            inactive_split_bytes,
+            requested_bytes,
+        ] {
+            f(array);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! [`KernelLaunch`]: a kernel's name, what it reads and writes, and its body.
+
+use std::fmt;
+
+use super::handle::DevicePtr;
+
+/// A range of device memory that a kernel reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Access {
+    /// Where it begins.
+    pub ptr: DevicePtr,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// What a kernel's body sees of the device: its declared ranges, by number.
+pub trait KernelMemory {
+    /// Copies out of the `index`th declared read, from `offset` bytes on.
+    ///
+    /// # Panics
+    /// When that leaves the range. A panic in a kernel is an illegal access of the device.
+    fn read(&self, index: usize, offset: u64, out: &mut [u8]);
+
+    /// Copies into the `index`th declared write, from `offset` bytes on.
+    ///
+    /// # Panics
+    /// As [`read`](Self::read).
+    fn write(&mut self, index: usize, offset: u64, bytes: &[u8]);
+}
+
+/// The body of a kernel, run on the host in the stream's order.
+pub type KernelBody = Box<dyn FnOnce(&mut dyn KernelMemory) + Send>;
+
+/// A kernel to be issued.
+pub struct KernelLaunch {
+    /// For logs and reports.
+    pub name: &'static str,
+    /// What it reads.
+    pub reads: Vec<Access>,
+    /// What it writes; what it reads and writes stands in both.
+    pub writes: Vec<Access>,
+    /// What it does.
+    pub body: KernelBody,
+}
+
+impl fmt::Debug for KernelLaunch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KernelLaunch")
+            .field("name", &self.name)
+            .field("reads", &self.reads)
+            .field("writes", &self.writes)
+            .finish_non_exhaustive()
+    }
+}

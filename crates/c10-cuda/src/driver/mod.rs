@@ -1,0 +1,231 @@
+#![expect(unsafe_code, reason = "declares the driver's contract: the raw layer is unsafe fn")]
+//! [`Driver`]: everything that this crate asks of a CUDA driver, and its rules.
+//!
+//! - **R1.** Every call names its device, by an index or through a handle; none depends on the calling thread,
+//!   and all may be called from any thread.
+//! - **R2.** Handles ([`handle`]) are plain values. One that was never given out, or was destroyed, is refused
+//!   with [`Status::InvalidHandle`] or [`Status::InvalidValue`]; each is destroyed once.
+//! - **R3.** Work on one stream runs in the order in which it was issued. Between streams only events and
+//!   synchronising calls order anything. An event stands for the work that its stream held when it was
+//!   recorded; one that was never recorded is ready.
+//! - **R4.** A call that fails changes nothing, and the next call is not affected by it.
+//! - **R5.** [`Status::OutOfMemory`] means that there is no memory for this call; freeing and trying again may
+//!   help. No other status does.
+//! - **R6.** Ranges that live at one time never overlap, on any device. An address says which device it is on.
+//! - **R7.** While a stream captures, calls that CUDA forbids then are refused with a capture status.
+//! - **R8.** Physical memory is mapped before it is used, and unmapped before its range is freed; it lives until
+//!   it is released and no longer mapped.
+
+use std::fmt;
+use std::ptr::NonNull;
+
+use c10_core::DeviceIndex;
+
+pub mod handle;
+mod launch;
+mod props;
+pub mod sim;
+mod status;
+
+pub use handle::{DevicePtr, EventHandle, PhysHandle, StreamHandle, VaRange};
+pub use launch::{Access, KernelBody, KernelLaunch, KernelMemory};
+pub use props::{DeviceProps, MemoryInfo};
+pub use status::{DriverError, Status};
+
+/// The result of a driver call.
+pub type Result<T> = std::result::Result<T, DriverError>;
+
+/// How an event is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct EventFlags {
+    /// Whether it takes the time (`cudaEventDisableTiming`, negated).
+    pub timing: bool,
+    /// Whether waiting for it gives up the processor (`cudaEventBlockingSync`).
+    pub blocking_sync: bool,
+    /// Whether other processes may use it (`cudaEventInterprocess`); it takes no time then.
+    pub interprocess: bool,
+}
+
+/// What a stream is doing with what is issued on it (`cudaStreamCaptureStatus`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CaptureState {
+    /// It runs it.
+    None,
+    /// It records it into the graph of this capture.
+    Active {
+        /// Tells captures apart.
+        id: u64,
+    },
+    /// It records, and the capture has been spoilt by a forbidden call.
+    Invalidated {
+        /// Tells captures apart.
+        id: u64,
+    },
+}
+
+/// One end of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyEnd {
+    /// Memory of a device.
+    Device(DevicePtr),
+    /// Memory of the host.
+    Host(*mut u8),
+}
+
+/// An exported allocation, as another process can open it (`cudaIpcMemHandle_t`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct IpcHandle(pub [u8; 64]);
+
+impl fmt::Debug for IpcHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IpcHandle({:02x}{:02x}{:02x}{:02x}…)", self.0[0], self.0[1], self.0[2], self.0[3])
+    }
+}
+
+/// A CUDA driver, real or simulated. The rules R1 to R8 stand at the head of this module.
+///
+/// Every call fails with the [`Status`] that names the reason and with [`Status::InvalidDevice`] for a device
+/// that is not there. The trait is sealed: it grows without notice.
+pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync + 'static {
+    /// A short name: `sim`, `cuda`.
+    fn name(&self) -> &'static str;
+
+    // Devices.
+
+    /// How many devices there are (`cuDeviceGetCount`).
+    fn device_count(&self) -> DeviceIndex;
+    /// A device's name, size and limits.
+    fn device_props(&self, device: DeviceIndex) -> Result<DeviceProps>;
+    /// Free and total bytes of a device (`cuMemGetInfo`).
+    fn memory_info(&self, device: DeviceIndex) -> Result<MemoryInfo>;
+    /// Waits until all work of a device is complete (`cuCtxSynchronize`).
+    fn device_synchronize(&self, device: DeviceIndex) -> Result<()>;
+
+    // Memory.
+
+    /// `bytes` bytes of a device (`cuMemAlloc`). 0 bytes are refused with [`Status::InvalidValue`].
+    fn malloc(&self, device: DeviceIndex, bytes: u64) -> Result<DevicePtr>;
+    /// Frees what [`malloc`](Self::malloc) gave (`cuMemFree`).
+    ///
+    /// # Safety
+    /// No work that is under way, or comes, uses the memory.
+    unsafe fn free(&self, ptr: DevicePtr) -> Result<()>;
+
+    // Virtual memory.
+
+    /// The unit of physical memory and of mappings, in bytes (`cuMemGetAllocationGranularity`).
+    fn granularity(&self, device: DeviceIndex) -> Result<u64>;
+    /// A range of addresses with nothing behind it (`cuMemAddressReserve`). `bytes` is a multiple of the
+    /// granularity.
+    fn reserve(&self, device: DeviceIndex, bytes: u64) -> Result<VaRange>;
+    /// Gives a range back (`cuMemAddressFree`). Refused while anything is mapped there.
+    ///
+    /// # Safety
+    /// Nobody uses the range's addresses any more.
+    unsafe fn free_range(&self, range: VaRange) -> Result<()>;
+    /// Physical memory with no address (`cuMemCreate`). `bytes` is a multiple of the granularity.
+    fn create(&self, device: DeviceIndex, bytes: u64) -> Result<PhysHandle>;
+    /// Gives physical memory back, as soon as it is mapped nowhere (`cuMemRelease`).
+    fn release(&self, memory: PhysHandle) -> Result<()>;
+    /// Puts physical memory, whole, behind the addresses at `at` (`cuMemMap`).
+    fn map(&self, at: DevicePtr, memory: PhysHandle) -> Result<()>;
+    /// Lets devices read and write mapped addresses (`cuMemSetAccess`). The range covers whole mappings.
+    fn set_access(&self, at: DevicePtr, bytes: u64, devices: &[DeviceIndex]) -> Result<()>;
+    /// Takes whole mappings away (`cuMemUnmap`).
+    ///
+    /// # Safety
+    /// No work that is under way, or comes, uses the addresses.
+    unsafe fn unmap(&self, at: DevicePtr, bytes: u64) -> Result<()>;
+
+    // Streams.
+
+    /// The lowest and the highest priority of streams; numerically `least >= greatest`
+    /// (`cuCtxGetStreamPriorityRange`).
+    fn stream_priority_range(&self, device: DeviceIndex) -> Result<(i32, i32)>;
+    /// A stream that does not wait for the default stream (`cuStreamCreateWithPriority`, non-blocking).
+    fn stream_create(&self, device: DeviceIndex, priority: i32) -> Result<StreamHandle>;
+    /// Ends a stream; what is issued on it still runs (`cuStreamDestroy`).
+    fn stream_destroy(&self, stream: StreamHandle) -> Result<()>;
+    /// Whether all work of the stream is complete (`cuStreamQuery`).
+    fn stream_query(&self, stream: StreamHandle) -> Result<bool>;
+    /// Waits until it is (`cuStreamSynchronize`).
+    fn stream_synchronize(&self, stream: StreamHandle) -> Result<()>;
+    /// Makes what is issued on the stream from here on wait for the event (`cuStreamWaitEvent`).
+    fn stream_wait_event(&self, stream: StreamHandle, event: EventHandle) -> Result<()>;
+
+    // Events.
+
+    /// An event, not yet recorded (`cuEventCreate`).
+    fn event_create(&self, device: DeviceIndex, flags: EventFlags) -> Result<EventHandle>;
+    /// Ends an event (`cuEventDestroy`).
+    fn event_destroy(&self, event: EventHandle) -> Result<()>;
+    /// Makes the event stand for the work that the stream holds now; both are of one device
+    /// (`cuEventRecord`).
+    fn event_record(&self, event: EventHandle, stream: StreamHandle) -> Result<()>;
+    /// Whether that work is complete (`cuEventQuery`).
+    fn event_query(&self, event: EventHandle) -> Result<bool>;
+    /// Waits until it is (`cuEventSynchronize`).
+    fn event_synchronize(&self, event: EventHandle) -> Result<()>;
+    /// Milliseconds from one event to another (`cuEventElapsedTime`). Both have been recorded, take the time
+    /// and are complete; else [`Status::InvalidHandle`] or [`Status::NotReady`].
+    fn event_elapsed_ms(&self, start: EventHandle, end: EventHandle) -> Result<f32>;
+
+    // Copies and fills, in stream order.
+
+    /// Copies `bytes` bytes, between any two of host and devices (`cuMemcpyAsync`).
+    ///
+    /// # Safety
+    /// Until the stream has done the copy, both ends are valid for `bytes` bytes, and no unordered work and no
+    /// host thread writes either or reads the destination.
+    unsafe fn copy(&self, dst: CopyEnd, src: CopyEnd, bytes: u64, stream: StreamHandle) -> Result<()>;
+    /// Sets `bytes` bytes to one value (`cuMemsetD8Async`).
+    ///
+    /// # Safety
+    /// As [`copy`](Self::copy), of the destination.
+    unsafe fn fill(&self, dst: DevicePtr, value: u8, bytes: u64, stream: StreamHandle) -> Result<()>;
+
+    // Pinned host memory.
+
+    /// Host memory that devices can copy from and to without a detour (`cuMemHostAlloc`), zeroed.
+    fn host_alloc(&self, bytes: u64) -> Result<NonNull<u8>>;
+    /// Frees what [`host_alloc`](Self::host_alloc) gave (`cuMemFreeHost`).
+    ///
+    /// # Safety
+    /// Neither the host nor work that is under way, or comes, uses the memory.
+    unsafe fn host_free(&self, ptr: NonNull<u8>) -> Result<()>;
+
+    // Capture, peers, other processes.
+
+    /// What the stream does with what is issued on it (`cuStreamGetCaptureInfo`).
+    fn capture_state(&self, stream: StreamHandle) -> Result<CaptureState>;
+    /// Whether `device` can reach memory of `peer` (`cuDeviceCanAccessPeer`).
+    fn can_access_peer(&self, device: DeviceIndex, peer: DeviceIndex) -> Result<bool>;
+    /// Lets `device` reach memory of `peer` (`cuCtxEnablePeerAccess`). Again is no error.
+    fn enable_peer_access(&self, device: DeviceIndex, peer: DeviceIndex) -> Result<()>;
+    /// Makes an allocation known to other processes (`cuIpcGetMemHandle`). `ptr` is one that
+    /// [`malloc`](Self::malloc) gave.
+    fn ipc_export(&self, ptr: DevicePtr) -> Result<IpcHandle>;
+    /// Opens another process's allocation (`cuIpcOpenMemHandle`).
+    ///
+    /// # Safety
+    /// The exporting process keeps the allocation until it is closed here.
+    unsafe fn ipc_open(&self, device: DeviceIndex, handle: &IpcHandle) -> Result<DevicePtr>;
+    /// Closes it (`cuIpcCloseMemHandle`).
+    ///
+    /// # Safety
+    /// No work that is under way, or comes, uses the memory.
+    unsafe fn ipc_close(&self, ptr: DevicePtr) -> Result<()>;
+
+    // Kernels.
+
+    /// Issues a kernel on a stream, with what it will read and write (`cuLaunchKernel`).
+    ///
+    /// # Safety
+    /// The kernel accesses what it declares and nothing else, and that is valid until the stream has run it.
+    unsafe fn launch(&self, stream: StreamHandle, kernel: KernelLaunch) -> Result<()>;
+}
+
+mod sealed {
+    /// Keeps [`Driver`](super::Driver) to this crate, so that it can grow.
+    pub trait Sealed {}
+}

@@ -1,0 +1,90 @@
+//! [`Status`]: our own list of driver outcomes and their texts; [`DriverError`]: which call, on which device.
+
+use std::fmt;
+
+use c10_core::DeviceIndex;
+
+/// Why a driver call failed (`CUresult`, as far as it is told apart).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Status {
+    /// There is no memory for the call.
+    OutOfMemory,
+    /// An argument is out of range.
+    InvalidValue,
+    /// There is no such device.
+    InvalidDevice,
+    /// A stream, event or memory handle is not live, or belongs to another device.
+    InvalidHandle,
+    /// Something is mapped there already.
+    AlreadyMapped,
+    /// Nothing is mapped there, or not with the access.
+    NotMapped,
+    /// Work that the call needs complete is not.
+    NotReady,
+    /// The call is forbidden while a stream captures.
+    CaptureUnsupported,
+    /// The capture was spoilt by a forbidden call.
+    CaptureInvalidated,
+    /// A kernel or a copy touched memory that is not its own; the device is lost.
+    IllegalAddress,
+    /// The driver does not do this.
+    NotSupported,
+    /// Anything else, with the driver's number.
+    Other(u32),
+}
+
+impl Status {
+    /// What it means, in a few words.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::OutOfMemory => "out of memory",
+            Self::InvalidValue => "invalid argument",
+            Self::InvalidDevice => "invalid device ordinal",
+            Self::InvalidHandle => "invalid resource handle",
+            Self::AlreadyMapped => "already mapped",
+            Self::NotMapped => "not mapped",
+            Self::NotReady => "not ready",
+            Self::CaptureUnsupported => "operation not permitted when stream is capturing",
+            Self::CaptureInvalidated => "operation failed due to a previous error during capture",
+            Self::IllegalAddress => "an illegal memory access was encountered",
+            Self::NotSupported => "operation not supported",
+            Self::Other(_) => "driver error",
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Other(number) => write!(f, "driver error {number}"),
+            _ => f.write_str(self.text()),
+        }
+    }
+}
+
+/// A driver call that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriverError {
+    /// The call, by its name in [`Driver`](super::Driver).
+    pub call: &'static str,
+    /// Why it failed.
+    pub status: Status,
+    /// The device it was for.
+    pub device: DeviceIndex,
+}
+
+impl DriverError {
+    /// The failure of one call.
+    pub const fn new(call: &'static str, status: Status, device: DeviceIndex) -> Self {
+        Self { call, status, device }
+    }
+}
+
+impl fmt::Display for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed on device {}: {}", self.call, self.device, self.status)
+    }
+}
+
+impl std::error::Error for DriverError {}

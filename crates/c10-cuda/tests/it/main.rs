@@ -1,0 +1,1 @@
+//! Behaviour of `c10-cuda` at its edge.
