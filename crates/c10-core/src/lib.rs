@@ -22,7 +22,7 @@ pub mod stat;
 pub mod stream;
 mod sync;
 
-pub use data_ptr::{DataPtr, Deleter};
+pub use data_ptr::{DataPtr, Deleter, DeleterEntry};
 pub use device::{Device, DeviceIndex, DeviceType};
 pub use error::{Error, ErrorKind, Result};
 pub use stream::{Stream, StreamId};

@@ -7,8 +7,8 @@ use super::{Deleter, DeleterEntry};
 
 type Closure = Box<dyn FnOnce() + Send>;
 
-static RUN_CLOSURE: DeleterEntry = DeleterEntry { name: "closure", run: run_closure };
-static DROP_BOXED_SLICE: DeleterEntry = DeleterEntry { name: "boxed_slice", run: drop_boxed_slice };
+static RUN_CLOSURE: DeleterEntry = DeleterEntry::new("closure", run_closure);
+static DROP_BOXED_SLICE: DeleterEntry = DeleterEntry::new("boxed_slice", drop_boxed_slice);
 
 /// A closure as a context; its deleter calls it.
 pub(super) fn closure(free: impl FnOnce() + Send + 'static) -> (*mut c_void, Deleter) {

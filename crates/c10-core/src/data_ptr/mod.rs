@@ -9,6 +9,14 @@
 //! Differs from PyTorch: a deleter is the address of a [`DeleterEntry`] and not of a function. The compiler
 //! may give two functions one address or one function two, so that comparing functions proves nothing; a
 //! `static` has an address of its own, and room for a name that a leak hunter can read.
+//!
+//! // Note [Wrapped owners]
+//! An adaptor, a copy-on-write context, or a profiler often owns a *whole* `DataPtr` and hands out one of its
+//! own in front of it. The owner of the memory must still know its own: `record_stream` looks for the block
+//! behind a pointer that came through any number of such layers. So a deleter may say how to find the
+//! `DataPtr` that its context holds ([`DeleterEntry::with_inner`]), and [`DataPtr::root`] walks to the
+//! innermost, whose context and deleter are untouched. Each layer is an owner of the next, so that the walk
+//! is a list without cycles, and as long as the outer pointer is borrowed no layer can end.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -18,6 +26,9 @@ use std::ptr::{self, NonNull};
 use crate::device::Device;
 
 mod erased;
+mod wrapping;
+
+pub use wrapping::Wrapping;
 
 /// How a context is ended, with a name for reports. Declared as a `static`, which is its identity.
 pub struct DeleterEntry {
@@ -27,6 +38,27 @@ pub struct DeleterEntry {
     ///
     /// It may run on any thread, and must not unwind.
     pub run: unsafe fn(*mut c_void),
+    /// Where in a context the `DataPtr` is that it wraps. See Note [Wrapped owners].
+    inner: Option<unsafe fn(*mut c_void) -> *const DataPtr>,
+}
+
+impl DeleterEntry {
+    /// A deleter that ends a context by `run`.
+    pub const fn new(name: &'static str, run: unsafe fn(*mut c_void)) -> Self {
+        Self { name, run, inner: None }
+    }
+
+    /// Says how to find, in a context, the [`DataPtr`] that it owns whole, so that [`DataPtr::root`] can walk
+    /// past this layer.
+    ///
+    /// Whoever makes a `DataPtr` with this deleter promises that `inner` may be called on its context from any
+    /// thread, any number of times, and returns a pointer that is valid for shared reads until the deleter
+    /// runs.
+    #[must_use]
+    pub const fn with_inner(mut self, inner: unsafe fn(*mut c_void) -> *const DataPtr) -> Self {
+        self.inner = Some(inner);
+        self
+    }
 }
 
 /// A deleter's identity (`c10::DeleterFnPtr`); two are the same when [`same_deleter`] says so.
@@ -38,7 +70,7 @@ pub fn same_deleter(a: Deleter, b: Deleter) -> bool {
 }
 
 /// The deleter of memory that nobody has to free (`c10::deleteNothing`).
-pub static DELETE_NOTHING: DeleterEntry = DeleterEntry { name: "delete_nothing", run: |_| {} };
+pub static DELETE_NOTHING: DeleterEntry = DeleterEntry::new("delete_nothing", |_| {});
 
 /// An owned (or borrowed) piece of memory on a device. Move-only; its end runs the deleter once.
 pub struct DataPtr {
@@ -67,7 +99,8 @@ impl DataPtr {
     /// # Safety
     /// Until the deleter has run, the memory at `data` stays valid for what the receiver was told of it (its
     /// size, and whether it may be written), and nobody else frees it. Running `deleter` on `context` once,
-    /// from any thread, must be sound. Host memory is initialised.
+    /// from any thread, must be sound, and so must what [`DeleterEntry::with_inner`] asks. Host memory is
+    /// initialised.
     pub const unsafe fn new(data: *mut u8, context: *mut c_void, deleter: Deleter, device: Device) -> Self {
         Self { data, context, deleter, device }
     }
@@ -119,6 +152,31 @@ impl DataPtr {
         self.device
     }
 
+    /// The `DataPtr` that this one's context owns whole, if it is such a layer. See Note \[Wrapped owners\] in
+    /// this module's source.
+    pub fn inner(&self) -> Option<&Self> {
+        let inner = self.deleter.inner?;
+        if self.context.is_null() {
+            return None;
+        }
+        // SAFETY: the deleter has not run on this context, and `new` and the setters promise that `inner` may
+        // then be called on it.
+        let inner = unsafe { inner(self.context) };
+        // SAFETY: they promise too that the result is valid for reads until the deleter runs, which cannot be
+        // before the borrow of `self` ends.
+        Some(unsafe { &*inner })
+    }
+
+    /// The innermost `DataPtr`: the one that the owner of the memory made, behind every adaptor and
+    /// copy-on-write layer. Itself, when nothing is wrapped.
+    pub fn root(&self) -> &Self {
+        let mut root = self;
+        while let Some(inner) = root.inner() {
+            root = inner;
+        }
+        root
+    }
+
     /// Whether there is neither an address nor a context (PyTorch's `operator bool`, negated).
     pub fn is_null(&self) -> bool {
         self.data.is_null() && self.context.is_null()
@@ -165,7 +223,8 @@ impl DataPtr {
     /// is untouched.
     ///
     /// # Safety
-    /// Running `new` on the context once, from any thread, must be sound in `expected`'s place.
+    /// Running `new` on the context once, from any thread, must be sound in `expected`'s place, and so must
+    /// what [`DeleterEntry::with_inner`] asks of it.
     #[must_use = "the deleter may not have been the expected one"]
     pub unsafe fn compare_exchange_deleter(&mut self, expected: Deleter, new: Deleter) -> bool {
         let found = same_deleter(self.deleter, expected);
@@ -178,7 +237,8 @@ impl DataPtr {
     /// Puts `new` in the deleter's place and returns the old one. The context is untouched.
     ///
     /// # Safety
-    /// Running `new` on the context once, from any thread, must be sound.
+    /// Running `new` on the context once, from any thread, must be sound, and so must what
+    /// [`DeleterEntry::with_inner`] asks of it.
     pub unsafe fn replace_deleter(&mut self, new: Deleter) -> Deleter {
         mem::replace(&mut self.deleter, new)
     }

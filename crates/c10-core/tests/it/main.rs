@@ -1,1 +1,3 @@
 //! Behaviour of `c10-core` at its edge.
+
+mod data_ptr;
