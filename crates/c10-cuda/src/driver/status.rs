@@ -26,6 +26,8 @@ pub enum Status {
     CaptureUnsupported,
     /// The capture was spoilt by a forbidden call.
     CaptureInvalidated,
+    /// The call is not allowed here: a kernel's body must not call a driver.
+    NotPermitted,
     /// A kernel or a copy touched memory that is not its own; the device is lost.
     IllegalAddress,
     /// The driver does not do this.
@@ -47,6 +49,7 @@ impl Status {
             Self::NotReady => "not ready",
             Self::CaptureUnsupported => "operation not permitted when stream is capturing",
             Self::CaptureInvalidated => "operation failed due to a previous error during capture",
+            Self::NotPermitted => "operation not permitted",
             Self::IllegalAddress => "an illegal memory access was encountered",
             Self::NotSupported => "operation not supported",
             Self::Other(_) => "driver error",

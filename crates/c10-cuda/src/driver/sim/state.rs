@@ -1,0 +1,122 @@
+//! [`State`]: everything that a simulated driver's one lock guards.
+
+use c10_core::DeviceIndex;
+
+use super::call::CallName;
+use super::clock::Clock;
+use super::config::{MAX_DEVICES, SimConfig};
+use super::event::EventState;
+use super::fault::Faults;
+use super::log::{Call, Ring, Work};
+use super::memory::Memory;
+use super::schedule::Schedule;
+use super::slab::{Id, Slab};
+use super::space::{Space, round_up};
+use super::stream::StreamState;
+use crate::driver::Status;
+
+/// The first address of device 0: no host mapping lies there, and JSON keeps it exact.
+const FIRST_ADDRESS: u64 = 1 << 52;
+/// The addresses of a device.
+const DEVICE_SPAN: u64 = 1 << 47;
+/// Of these, those for `malloc`; the rest are for reservations.
+const MALLOC_SPAN: u64 = 1 << 46;
+
+/// One device.
+#[derive(Debug)]
+pub(super) struct DeviceState {
+    pub(super) total: u64,
+    /// Bytes in use, in whole units.
+    pub(super) in_use: u64,
+    pub(super) malloc_space: Space,
+    pub(super) va_space: Space,
+    pub(super) default_stream: Id,
+    /// The devices whose memory it may reach, by bit.
+    pub(super) peers: u32,
+    /// Whether a fault of its work has yet to be told to a synchronising call.
+    pub(super) fault_untold: bool,
+}
+
+/// All state of a simulated machine.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) devices: Vec<DeviceState>,
+    pub(super) peers_possible: bool,
+    pub(super) memory: Memory,
+    pub(super) streams: Slab<StreamState>,
+    pub(super) events: Slab<EventState>,
+    pub(super) clock: Clock,
+    pub(super) schedule: Schedule,
+    pub(super) faults: Faults,
+    pub(super) calls: Ring<Call>,
+    pub(super) work: Ring<Work>,
+    pub(super) counts: [u64; CallName::COUNT],
+}
+
+impl State {
+    pub(super) fn new(config: SimConfig) -> Self {
+        assert!(config.devices.len() <= MAX_DEVICES, "a simulated machine has at most {MAX_DEVICES} devices");
+        let mut streams = Slab::new();
+        let reservable = config.reservable_bytes.min(DEVICE_SPAN - MALLOC_SPAN);
+        let devices = (0..).zip(&config.devices).map(|(index, &total)| {
+            let base = FIRST_ADDRESS + u64::from(index) * DEVICE_SPAN;
+            let default_stream = streams.insert(StreamState::default_of(index));
+            DeviceState {
+                total,
+                in_use: 0,
+                malloc_space: Space::new(base, MALLOC_SPAN),
+                va_space: Space::new(base + MALLOC_SPAN, reservable),
+                default_stream: default_stream.expect("the first streams have numbers"),
+                peers: 0,
+                fault_untold: false,
+            }
+        });
+        Self {
+            devices: devices.collect(),
+            peers_possible: config.peers,
+            memory: Memory::default(),
+            streams,
+            events: Slab::new(),
+            clock: Clock::default(),
+            schedule: Schedule::new(config.completion),
+            faults: Faults::new(config.faults),
+            calls: Ring::new(config.log_calls),
+            work: Ring::new(config.log_calls),
+            counts: [0; CallName::COUNT],
+        }
+    }
+
+    pub(super) fn device(&self, device: DeviceIndex) -> Result<&DeviceState, Status> {
+        self.devices.get(usize::from(device)).ok_or(Status::InvalidDevice)
+    }
+
+    pub(super) fn device_mut(&mut self, device: DeviceIndex) -> Result<&mut DeviceState, Status> {
+        self.devices.get_mut(usize::from(device)).ok_or(Status::InvalidDevice)
+    }
+
+    /// Why the fault plan fails this call, if it does.
+    pub(super) fn planned_fault(
+        &mut self,
+        name: CallName,
+        device: DeviceIndex,
+        bytes: u64,
+    ) -> Option<Status> {
+        if self.faults.is_empty() {
+            return None;
+        }
+        let takes_memory = matches!(name, CallName::Malloc | CallName::Create);
+        let would_use = match self.devices.get(usize::from(device)) {
+            Some(state) if takes_memory => {
+                Some(state.in_use.saturating_add(round_up(bytes).unwrap_or(u64::MAX)))
+            }
+            _ => None,
+        };
+        self.faults.strike(name, would_use)
+    }
+}
+
+/// The device in whose addresses `address` lies, for the errors of calls whose address is nobody's.
+pub(super) fn device_of_address(address: u64) -> DeviceIndex {
+    let index = address.saturating_sub(FIRST_ADDRESS) / DEVICE_SPAN;
+    DeviceIndex::try_from(index).unwrap_or(0)
+}

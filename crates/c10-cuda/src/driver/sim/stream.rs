@@ -1,0 +1,163 @@
+//! Streams: a queue of work each, in the order of issue.
+
+use std::collections::VecDeque;
+
+use c10_core::DeviceIndex;
+
+use super::schedule::Schedule;
+use super::slab::Id;
+use super::state::State;
+use super::work::{Item, Queued};
+use crate::driver::{EventHandle, Status, StreamHandle};
+
+/// The lowest and the highest priority.
+pub(super) const PRIORITY_RANGE: (i32, i32) = (0, -5);
+
+/// A stream. Its items are numbered from 1; those up to `done` have run, those behind it stand in `queue`.
+#[derive(Debug)]
+pub(super) struct StreamState {
+    pub(super) device: DeviceIndex,
+    is_default: bool,
+    /// Whether its handle is dead: it lives on until its work is done.
+    pub(super) destroyed: bool,
+    pub(super) issued: u64,
+    pub(super) done: u64,
+    pub(super) queue: VecDeque<Queued>,
+    /// When all that it holds is over, in nanoseconds of virtual time.
+    pub(super) free_at_ns: u64,
+}
+
+impl StreamState {
+    const fn new(device: DeviceIndex, is_default: bool) -> Self {
+        Self {
+            device,
+            is_default,
+            destroyed: false,
+            issued: 0,
+            done: 0,
+            queue: VecDeque::new(),
+            free_at_ns: 0,
+        }
+    }
+
+    /// The default stream of a device.
+    pub(super) const fn default_of(device: DeviceIndex) -> Self {
+        Self::new(device, true)
+    }
+
+    /// Its handle, seen from outside.
+    pub(super) fn handle(&self, id: Id) -> StreamHandle {
+        StreamHandle { device: self.device, raw: if self.is_default { 0 } else { id.raw() } }
+    }
+}
+
+impl State {
+    /// The stream of a handle.
+    pub(super) fn stream_id(&self, handle: StreamHandle) -> Result<Id, Status> {
+        let device = self.device(handle.device).map_err(|_| Status::InvalidHandle)?;
+        if handle.raw == 0 {
+            return Ok(device.default_stream);
+        }
+        let id = Id::from_raw(handle.raw).ok_or(Status::InvalidHandle)?;
+        match self.streams.get(id) {
+            Some(s) if s.device == handle.device && !s.destroyed && !s.is_default => Ok(id),
+            _ => Err(Status::InvalidHandle),
+        }
+    }
+
+    pub(super) fn stream_create(
+        &mut self,
+        device: DeviceIndex,
+        priority: i32,
+    ) -> Result<StreamHandle, Status> {
+        self.device(device)?;
+        let (least, greatest) = PRIORITY_RANGE;
+        if !(greatest..=least).contains(&priority) {
+            return Err(Status::InvalidValue);
+        }
+        let id = self.streams.insert(StreamState::new(device, false)).ok_or(Status::OutOfMemory)?;
+        Ok(StreamHandle { device, raw: id.raw() })
+    }
+
+    pub(super) fn stream_destroy(&mut self, handle: StreamHandle) -> Result<(), Status> {
+        let id = self.stream_id(handle)?;
+        match self.streams.get_mut(id) {
+            Some(stream) if handle.raw != 0 => stream.destroyed = true,
+            // The default stream lives as long as its device.
+            _ => return Err(Status::InvalidHandle),
+        }
+        self.drop_if_over(id);
+        Ok(())
+    }
+
+    /// Forgets a destroyed stream whose work is done.
+    pub(super) fn drop_if_over(&mut self, id: Id) {
+        if self.streams.get(id).is_some_and(|s| s.destroyed && s.queue.is_empty()) {
+            self.streams.remove(id);
+        }
+    }
+
+    pub(super) fn stream_query(&self, handle: StreamHandle) -> Result<bool, Status> {
+        let id = self.stream_id(handle)?;
+        Ok(self.streams.get(id).is_none_or(|s| s.queue.is_empty()))
+    }
+
+    pub(super) fn stream_synchronize(&mut self, handle: StreamHandle) -> Result<(), Status> {
+        let id = self.stream_id(handle)?;
+        self.finish_stream(id);
+        self.tell_fault(handle.device)
+    }
+
+    /// Runs all that a stream holds, and lets the host wait for it.
+    pub(super) fn finish_stream(&mut self, id: Id) {
+        let Some(stream) = self.streams.get(id) else { return };
+        let (place, end) = (stream.issued, stream.free_at_ns);
+        self.run_to(id, place);
+        self.clock.waited_until(end);
+    }
+
+    pub(super) fn stream_wait_event(
+        &mut self,
+        handle: StreamHandle,
+        event: EventHandle,
+    ) -> Result<(), Status> {
+        let id = self.stream_id(handle)?;
+        let Some(recorded) = self.event(event)?.recorded else { return Ok(()) };
+        // What has run, or stands before it in the same queue, need not be waited for; the time does.
+        let item = Item::Wait { stream: recorded.stream, place: recorded.place };
+        self.issue(id, item, 0, recorded.end_ns);
+        Ok(())
+    }
+
+    pub(super) fn device_synchronize(&mut self, device: DeviceIndex) -> Result<(), Status> {
+        self.device(device)?;
+        let of_device = |(id, s): (Id, &StreamState)| (s.device == device).then_some(id);
+        let streams: Vec<Id> = self.streams.iter().filter_map(of_device).collect();
+        for id in streams {
+            self.finish_stream(id);
+        }
+        self.tell_fault(device)
+    }
+
+    /// Puts an item at the end of a stream, to begin no earlier than `after_ns`. Gives its place and its end.
+    pub(super) fn issue(&mut self, id: Id, item: Item, cost_ns: u64, after_ns: u64) -> (u64, u64) {
+        let now = self.clock.issue();
+        let issued_at = self.memory.births;
+        let Some(stream) = self.streams.get_mut(id) else { return (0, now) };
+        let start = stream.free_at_ns.max(now).max(after_ns);
+        stream.free_at_ns = start.saturating_add(cost_ns);
+        stream.issued += 1;
+        let at = (stream.issued, stream.free_at_ns);
+        stream.queue.push_back(Queued { item, issued_at, end_ns: at.1 });
+        if matches!(self.schedule, Schedule::Eager) {
+            self.run_to(id, at.0);
+        }
+        at
+    }
+
+    /// Tells a synchronising call, once, that work of the device has faulted.
+    pub(super) fn tell_fault(&mut self, device: DeviceIndex) -> Result<(), Status> {
+        let untold = self.device_mut(device)?;
+        if std::mem::take(&mut untold.fault_untold) { Err(Status::IllegalAddress) } else { Ok(()) }
+    }
+}
