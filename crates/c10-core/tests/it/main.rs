@@ -3,5 +3,9 @@
 
 mod bytes;
 mod device;
+mod float8;
 mod names;
+mod promote;
+mod scalar;
+mod scalar_type;
 mod stat;
