@@ -8,8 +8,11 @@ use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The number of a device among those of its type (`c10::DeviceIndex`).
+/// The number of a device among those of its type (`c10::DeviceIndex`), up to [`DEVICE_INDEX_MAX`].
 pub type DeviceIndex = u8;
+
+/// The largest index that PyTorch's signed byte has room for. No text names a device above it.
+pub const DEVICE_INDEX_MAX: DeviceIndex = 127;
 
 /// A kind of device (`c10::DeviceType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -60,13 +63,10 @@ impl FromStr for DeviceType {
     /// # Errors
     /// [`ErrorKind::Parse`] when the text is none of the names.
     fn from_str(text: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|t| t.name() == text).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.into_iter().map(Self::name).collect();
-            Error::new(
-                ErrorKind::Parse,
-                format!("'{text}' is no device type; the types are {}", names.join(", ")),
-            )
-        })
+        Self::ALL
+            .into_iter()
+            .find(|t| t.name() == text)
+            .ok_or_else(|| Error::unknown_name("device type", text, Self::ALL.into_iter().map(Self::name)))
     }
 }
 
@@ -137,14 +137,15 @@ impl fmt::Display for Device {
 impl FromStr for Device {
     type Err = Error;
 
-    /// `TYPE` or `TYPE:INDEX`, where the index is a decimal number without leading zeros, up to 127 as
-    /// PyTorch has it.
+    /// `TYPE` or `TYPE:INDEX`, where the index is a decimal number without leading zeros, up to
+    /// [`DEVICE_INDEX_MAX`].
     ///
     /// # Errors
     /// [`ErrorKind::Parse`], saying which part is wrong and why.
     fn from_str(text: &str) -> Result<Self> {
-        let fail =
-            |why: String| Error::new(ErrorKind::Parse, format!("invalid device string '{text}': {why}"));
+        let fail = |why: String| {
+            Error::new(ErrorKind::Parse, format!("invalid device string {}: {why}", Error::quoted(text)))
+        };
         let (name, index) = match text.split_once(':') {
             None => (text, None),
             Some((name, index)) => (name, Some(index)),
@@ -152,14 +153,14 @@ impl FromStr for Device {
         let device_type = name.parse::<DeviceType>().map_err(|e| fail(e.to_string()))?;
         let Some(digits) = index else { return Ok(Self::current(device_type)) };
         if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(fail(format!("the index '{digits}' is not a number")));
+            return Err(fail("the index is not a number".to_owned()));
         }
         if digits.len() > 1 && digits.starts_with('0') {
-            return Err(fail(format!("the index '{digits}' has a leading zero")));
+            return Err(fail("the index has a leading zero".to_owned()));
         }
         match digits.parse::<DeviceIndex>() {
-            Ok(index) if index <= 127 => Ok(Self::new(device_type, index)),
-            _ => Err(fail(format!("the index {digits} is above 127"))),
+            Ok(index) if index <= DEVICE_INDEX_MAX => Ok(Self::new(device_type, index)),
+            _ => Err(fail(format!("the index is above {DEVICE_INDEX_MAX}"))),
         }
     }
 }

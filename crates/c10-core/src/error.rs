@@ -11,7 +11,7 @@ pub enum ErrorKind {
     InvalidArgument,
     /// A text is not in the form that a parser takes.
     Parse,
-    /// Sizes or strides whose byte count does not fit.
+    /// A number does not fit where it should go: the byte count of sizes and strides, or a value in a type.
     Overflow,
     /// No memory for the request. [`Error::requested_bytes`] and [`Error::limit_bytes`] give the numbers.
     OutOfMemory,
@@ -70,6 +70,24 @@ impl Error {
         let mut error = Self::new(ErrorKind::OutOfMemory, message);
         error.0.requested_bytes = Some(bytes);
         error
+    }
+
+    /// [`ErrorKind::Parse`] for a text that is none of the names of a `what`.
+    #[cold]
+    pub(crate) fn unknown_name(what: &str, text: &str, names: impl Iterator<Item = &'static str>) -> Self {
+        let names: Vec<_> = names.collect();
+        Self::new(
+            ErrorKind::Parse,
+            format!("{} is no {what}; there are {}", Self::quoted(text), names.join(", ")),
+        )
+    }
+
+    /// A text from outside as a sentence can quote it: escaped, and cut where it is long.
+    pub(crate) fn quoted(text: &str) -> String {
+        const SHOWN_CHARS: usize = 64;
+        let shown: String = text.chars().take(SHOWN_CHARS).flat_map(char::escape_debug).collect();
+        let more = if text.chars().nth(SHOWN_CHARS).is_some() { "…" } else { "" };
+        format!("'{shown}{more}'")
     }
 
     /// Adds the limit, in bytes, that the request met.

@@ -3,6 +3,9 @@
 //! - [`Device`], [`Stream`]: plain values that name where memory lives and in which order work runs.
 //! - [`DataPtr`]: an address, the device it is on, and who frees it and how.
 //! - [`Allocator`](allocator::Allocator): where a `DataPtr` comes from.
+//! - [`ScalarType`], [`Element`]: what one element is; [`promote_types`]: what two of them give; [`Scalar`]:
+//!   one number of any type.
+//! - [`Layout`], [`MemoryFormat`]: how elements lie in memory; [`bytes`]: how many bytes they take.
 //! - [`stat::Stat`]: the counters that every caching allocator keeps.
 //!
 //! ```
@@ -15,14 +18,32 @@
 //! ```
 
 pub mod allocator;
+pub mod bytes;
+mod complex;
 pub mod data_ptr;
 pub mod device;
+mod element;
 pub mod error;
+mod float8;
+mod layout;
+mod memory_format;
+mod promote;
+mod scalar;
+mod scalar_type;
 pub mod stat;
 pub mod stream;
 mod sync;
 
 pub use data_ptr::{DataPtr, Deleter, DeleterEntry};
+pub use complex::Complex;
 pub use device::{Device, DeviceIndex, DeviceType};
+pub use element::Element;
 pub use error::{Error, ErrorKind, Result};
+pub use float8::{F8E4M3Fn, F8E5M2};
+pub use half::{bf16, f16};
+pub use layout::Layout;
+pub use memory_format::MemoryFormat;
+pub use promote::{can_cast, promote_types};
+pub use scalar::Scalar;
+pub use scalar_type::ScalarType;
 pub use stream::{Stream, StreamId};

@@ -1,4 +1,5 @@
-//! The counters of a caching allocator: [`Stat`], [`StatArray`] (PyTorch's `Stat`, `StatArray`).
+//! The counters of a caching allocator: [`Stat`], [`StatArray`], [`DurationStat`] (PyTorch's `Stat`,
+//! `StatArray`, `DurationStat`).
 
 /// One quantity over time. Values are `i64`, as PyTorch has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,5 +101,41 @@ impl StatArray {
         self.all.reset_peak();
         self.small.reset_peak();
         self.large.reset_peak();
+    }
+}
+
+/// How long calls took, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DurationStat {
+    /// The sum of all durations since the last [`reset_accumulated`](Self::reset_accumulated).
+    pub total: i64,
+    /// The longest one since the last [`reset_peak`](Self::reset_peak).
+    pub max: i64,
+    /// The shortest one since then; 0 while there is none.
+    pub min: i64,
+    /// How many there were since the last [`reset_accumulated`](Self::reset_accumulated).
+    pub count: i64,
+}
+
+impl DurationStat {
+    /// Counts one call that took `microseconds`.
+    #[inline]
+    pub fn increase(&mut self, microseconds: i64) {
+        self.total += microseconds;
+        self.max = self.max.max(microseconds);
+        self.min = if self.min == 0 { microseconds } else { self.min.min(microseconds) };
+        self.count += 1;
+    }
+
+    /// Forgets the sum and the count; the extremes stay.
+    pub fn reset_accumulated(&mut self) {
+        self.total = 0;
+        self.count = 0;
+    }
+
+    /// Forgets the extremes.
+    pub fn reset_peak(&mut self) {
+        self.min = 0;
+        self.max = 0;
     }
 }
