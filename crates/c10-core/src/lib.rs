@@ -30,12 +30,13 @@ mod memory_format;
 mod promote;
 mod scalar;
 mod scalar_type;
+pub mod reporting;
 pub mod stat;
 pub mod stream;
 mod sync;
 
-pub use data_ptr::{DataPtr, Deleter, DeleterEntry};
 pub use complex::Complex;
+pub use data_ptr::{DataPtr, Deleter, DeleterEntry};
 pub use device::{Device, DeviceIndex, DeviceType};
 pub use element::Element;
 pub use error::{Error, ErrorKind, Result};

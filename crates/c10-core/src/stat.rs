@@ -89,6 +89,12 @@ impl StatArray {
         if is_small { self.small.decrease(amount) } else { self.large.decrease(amount) }
     }
 
+    /// Adds `amount` if it is positive, and takes its magnitude away if it is negative.
+    #[inline]
+    pub fn change(&mut self, is_small: bool, amount: i64) {
+        if amount >= 0 { self.increase(is_small, amount) } else { self.decrease(is_small, -amount) }
+    }
+
     /// [`Stat::reset_accumulated`] of all three.
     pub fn reset_accumulated(&mut self) {
         self.all.reset_accumulated();

@@ -43,8 +43,6 @@ pub struct OutOfMemory {
     pub allocated: u64,
     /// Bytes that the allocator holds, handed out or not.
     pub reserved: u64,
-    /// Free bytes in private pools.
-    pub private_free: u64,
 }
 
 /// What went wrong: a [kind](Self::kind) to act on, a sentence to read, and the numbers it speaks of.

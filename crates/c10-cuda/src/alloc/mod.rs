@@ -1,5 +1,296 @@
-//! The caching allocator.
+//! [`CachingAllocator`]: PyTorch's native allocator (`c10::cuda::CUDACachingAllocator`).
+//!
+//! Memory comes from the driver in *segments*, which are cut into *blocks*. A block that the program gives back
+//! is kept, merged with free neighbours, and serves later requests on its stream with no driver call. The same
+//! requests in the same order lead to the same driver calls and the same places as in PyTorch 2.15.
+//!
+//! A block belongs to the stream it was allocated on: it is reused there at once, in stream order. Work on
+//! other streams is declared by [`record_stream`](CachingAllocator::record_stream); then a free waits for them.
+//!
+//! ```
+//! use c10_cuda::driver::sim::{SimConfig, SimDriver};
+//! use c10_cuda::{CachingAllocator, Config};
+//!
+//! let driver = SimDriver::new(SimConfig::with_bytes(1 << 30));
+//! let allocator = CachingAllocator::new(driver, Config::default())?;
+//! let block = allocator.allocate(3 << 20)?;
+//! assert_eq!(allocator.memory_allocated(0)?, 3 << 20);
+//! drop(block);
+//! assert_eq!(allocator.memory_allocated(0)?, 0);
+//! assert_eq!(allocator.memory_reserved(0)?, 20 << 20);
+//! # Ok::<(), c10_cuda::Error>(())
+//! ```
 
+pub(crate) mod size;
+mod ids;
+mod block;
+mod block_table;
+mod free_set;
+mod pool;
+mod device;
+mod owner;
+mod allocate;
+mod split;
+mod free;
+mod stream_use;
+mod reclaim;
+mod oom;
+mod callbacks;
+mod report;
+mod address_map;
+mod raw;
+mod uncached;
+mod fraction;
+mod queries;
 mod stats;
+mod snapshot;
+mod trace;
+mod invariants;
+mod c10;
 
+pub use callbacks::{FreeMemoryCallback, OutOfMemoryObserver};
+pub use snapshot::{BlockInfo, BlockState, SegmentInfo, Snapshot};
 pub use stats::DeviceStats;
+pub use trace::{History, TraceAction, TraceEntry};
+
+use std::ptr;
+
+use c10_core::{DataPtr, DeviceIndex, Stream};
+
+use crate::config::{Backend, Config};
+use crate::driver::{Driver, StreamHandle};
+use crate::error::{Error, ErrorKind, Result};
+use crate::runtime::Runtime;
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicBool, Ordering};
+
+use address_map::AddressMap;
+use callbacks::Callbacks;
+use device::{Device, DeviceState, Locked};
+use ids::BlockId;
+use report::Reported;
+
+/// A caching allocator for all devices of a driver. Any number may live in a process; the handle is cheap to
+/// clone. Memory outlives it: a block that is still held when the last handle goes stays valid, and goes back
+/// to the driver with its device's last block.
+#[derive(Clone, Debug)]
+pub struct CachingAllocator(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    runtime: Runtime,
+    config: Config,
+    devices: Vec<Arc<Device>>,
+    callbacks: Callbacks,
+    raw: AddressMap,
+    enabled: AtomicBool,
+}
+
+impl CachingAllocator {
+    /// An allocator for the devices of a driver, with a [`Runtime`] of its own.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotImplemented`] for a configuration that asks for expandable segments, captures or the
+    /// `cudaMallocAsync` backend; [`ErrorKind::Config`] for one whose numbers are out of range; what the driver
+    /// reports.
+    pub fn new(driver: Arc<dyn Driver>, config: Config) -> Result<Self> {
+        Self::with_runtime(Runtime::new(driver), config)
+    }
+
+    /// An allocator that uses the current devices and streams of a runtime.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_runtime(runtime: Runtime, config: Config) -> Result<Self> {
+        refuse_unsupported(&config)?;
+        config.check()?;
+        let device = |index| Arc::new(Device::new(index, Arc::clone(runtime.driver()), config.clone()));
+        let devices = (0..runtime.device_count()).map(device).collect();
+        let inner = Inner {
+            devices,
+            callbacks: Callbacks::default(),
+            raw: AddressMap::new(),
+            enabled: AtomicBool::new(!config.no_caching),
+            runtime,
+            config,
+        };
+        let allocator = Self(Arc::new(inner));
+        let fraction = allocator.config().per_process_memory_fraction;
+        if fraction < 1.0 {
+            for device in 0..allocator.runtime().device_count() {
+                allocator.set_memory_fraction(fraction, device)?;
+            }
+        }
+        Ok(allocator)
+    }
+
+    /// The runtime whose current devices and streams it uses.
+    pub fn runtime(&self) -> &Runtime {
+        &self.0.runtime
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// `bytes` bytes on the current device, for the current stream. For 0 bytes the address is null.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`] with PyTorch's text and the numbers, after everything cached that helps has
+    /// been given back; the allocator is usable at once. [`ErrorKind::Driver`] for any other failure.
+    #[inline]
+    pub fn allocate(&self, bytes: u64) -> Result<DataPtr> {
+        let current = self.0.runtime.current();
+        self.allocate_for(bytes, current.stream)
+    }
+
+    /// `bytes` bytes on the device of a stream, for that stream.
+    ///
+    /// # Errors
+    /// As [`allocate`](Self::allocate), and [`ErrorKind::InvalidArgument`] when it is no stream of the runtime.
+    pub fn allocate_on(&self, bytes: u64, stream: Stream) -> Result<DataPtr> {
+        self.allocate_for(bytes, self.0.runtime.handle(stream)?)
+    }
+
+    fn allocate_for(&self, bytes: u64, stream: StreamHandle) -> Result<DataPtr> {
+        let device = self.device(stream.device)?;
+        if bytes == 0 {
+            return Ok(DataPtr::null(c10_core::Device::cuda(stream.device)));
+        }
+        if !self.is_enabled() {
+            return uncached::allocate(&device.driver, device.index, bytes);
+        }
+        let (mut locked, id) = self.obtain(device, bytes, stream.raw)?;
+        let (address, reported) = handed_out(&locked, id);
+        let ptr = locked.own(device, id, address);
+        drop(locked);
+        reported.report();
+        Ok(ptr)
+    }
+
+    /// A block that is handed out, and the lock under which it is still only ours.
+    fn obtain<'a>(&self, device: &'a Device, bytes: u64, stream: u64) -> Result<(Locked<'a>, BlockId)> {
+        let mut locked = device.lock();
+        match locked.malloc(bytes, stream, &self.0.callbacks) {
+            Ok(id) => Ok((locked, id)),
+            Err(refused) => Err(oom::refuse(locked, refused, &self.0.callbacks)),
+        }
+    }
+
+    /// Says that work on `stream` uses the memory, so that it is not given out anew before the work that the
+    /// stream holds when the memory is freed is complete (`Tensor.record_stream`). The stream that the memory
+    /// was allocated on needs no saying. `ptr` may be any adaptor's, as long as its root is this allocator's.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] for memory that is not this allocator's (PyTorch ignores it) or a stream
+    /// that is not the runtime's.
+    pub fn record_stream(&self, ptr: &DataPtr, stream: Stream) -> Result<()> {
+        if ptr.is_null() {
+            return Ok(());
+        }
+        if uncached::is_own(ptr) {
+            // The driver's free waits for all of the device.
+            return Ok(());
+        }
+        let handle = self.0.runtime.handle(stream)?;
+        let (device, index) = self.own_block(ptr, "record_stream")?;
+        record_use(device, |state| state.blocks.id_at(index), stream, handle)
+    }
+
+    /// Gives every segment that is wholly free back to the driver, after waiting for all streams that blocks
+    /// wait for; on every device (`torch.cuda.empty_cache`).
+    ///
+    /// # Errors
+    /// What the driver reports; what was given back until then is.
+    pub fn empty_cache(&self) -> Result<()> {
+        for device in &self.0.devices {
+            device.lock().release_cached_blocks()?;
+        }
+        Ok(())
+    }
+
+    /// Calls `callback` when there is no free block for a request, before more is asked of the driver. It is
+    /// called with no lock held.
+    pub fn register_free_memory_callback(&self, callback: FreeMemoryCallback) {
+        self.0.callbacks.add_free_memory(callback);
+    }
+
+    /// Calls `observer` with the numbers whenever a request fails for want of memory, before the error is
+    /// returned and with no lock held (`attachOutOfMemoryObserver`).
+    pub fn attach_out_of_memory_observer(&self, observer: OutOfMemoryObserver) {
+        self.0.callbacks.add_out_of_memory(observer);
+    }
+
+    /// Whether memory is cached (`isEnabled`).
+    pub fn is_enabled(&self) -> bool {
+        self.0.enabled.load(Ordering::Relaxed)
+    }
+
+    /// Switches caching on or off for later requests (`enable`). Where it is off each goes to the driver, and
+    /// nothing is counted.
+    pub fn enable(&self, caching: bool) {
+        self.0.enabled.store(caching, Ordering::Relaxed);
+    }
+
+    fn device(&self, index: DeviceIndex) -> Result<&Arc<Device>> {
+        self.0.devices.get(usize::from(index)).ok_or_else(|| {
+            Error::new(
+                ErrorKind::InvalidArgument,
+                format!("Invalid device argument {index}: there are {} devices", self.0.devices.len()),
+            )
+        })
+    }
+
+    /// The device and the slot of memory that this allocator handed out in a `DataPtr`.
+    fn own_block<'a>(&'a self, ptr: &'a DataPtr, call: &str) -> Result<(&'a Device, u32)> {
+        owner::block_of(ptr)
+            .filter(|(device, _)| self.0.devices.iter().any(|ours| ptr::eq(*device, Arc::as_ptr(ours))))
+            .ok_or_else(|| {
+                oom::foreign(call, &format!("the memory at {:?} on {}", ptr.as_ptr(), ptr.device()))
+            })
+    }
+}
+
+/// Notes that a stream uses a block that is handed out.
+fn record_use(
+    device: &Device,
+    find: impl FnOnce(&DeviceState) -> Option<BlockId>,
+    stream: Stream,
+    handle: StreamHandle,
+) -> Result<()> {
+    let mut locked = device.lock();
+    let Some(id) = find(&locked) else {
+        return Err(oom::foreign("record_stream", "the memory"));
+    };
+    if handle == locked.stream(locked.blocks[id].stream) {
+        return Ok(());
+    }
+    if handle.device != device.index {
+        return Err(Error::new(
+            ErrorKind::NotImplemented,
+            format!("record_stream: {stream} is of another device than the memory, device {}", device.index),
+        ));
+    }
+    locked.record_stream(id, handle.raw);
+    Ok(())
+}
+
+/// What observers are told of a new block, and its address.
+fn handed_out(locked: &Locked<'_>, id: BlockId) -> (u64, Reported) {
+    let block = &locked.blocks[id];
+    (block.ptr, Reported::new(locked, block.ptr, block.size as i64))
+}
+
+fn refuse_unsupported(config: &Config) -> Result<()> {
+    let what = if config.expandable_segments {
+        "expandable_segments:True"
+    } else if config.graph_capture_record_stream_reuse {
+        "graph_capture_record_stream_reuse:True"
+    } else if config.backend == Backend::CudaMallocAsync {
+        "backend:cudaMallocAsync"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::NotImplemented, format!("the caching allocator does not support {what}")))
+}

@@ -1,0 +1,239 @@
+//! Allocation: a cached block, or the ladder down to out of memory (`DeviceCachingAllocator::malloc`).
+
+use super::block::Block;
+use super::callbacks::Callbacks;
+use super::device::{DeviceState, Locked};
+use super::ids::{BlockId, PoolId};
+use super::size::{REQUEST_CAP, SMALL_SIZE, round_size, segment_size};
+use super::trace::TraceAction;
+use crate::driver::{DevicePtr, DriverError, Status};
+
+/// A request, rounded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    /// What the program asked for, in bytes.
+    pub(crate) requested: u64,
+    /// The block it gets.
+    pub(crate) size: u64,
+    /// The segment asked of the driver when there is no block.
+    pub(crate) segment: u64,
+    pub(crate) stream: u64,
+    pub(crate) pool: PoolId,
+}
+
+/// Why there is no block.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// The request is above 2^60 bytes.
+    TooLarge,
+    /// The driver or the limit has no memory for it, after everything was tried.
+    OutOfMemory(Request),
+    /// `throw_on_cudamalloc_oom` rejects it.
+    Rejected(Request),
+    /// The driver failed otherwise.
+    Driver(DriverError),
+}
+
+impl From<DriverError> for Refused {
+    fn from(error: DriverError) -> Self {
+        Self::Driver(error)
+    }
+}
+
+/// What came of asking the driver.
+enum Segment {
+    Got(BlockId),
+    NoMemory,
+}
+
+impl Locked<'_> {
+    /// A block for `requested` bytes, handed out.
+    pub(crate) fn malloc(
+        &mut self,
+        requested: u64,
+        stream: u64,
+        callbacks: &Callbacks,
+    ) -> Result<BlockId, Refused> {
+        if requested >= REQUEST_CAP {
+            return Err(Refused::TooLarge);
+        }
+        self.process_events()?;
+        let request = self.request(requested, stream);
+        let id = match self.get_free_block(&request) {
+            Some(id) => id,
+            None => match self.run_callbacks(&request, callbacks) {
+                Some(id) => id,
+                None => self.obtain(&request)?,
+            },
+        };
+        Ok(self.hand_out(id, &request))
+    }
+
+    /// Asks the program's callbacks to free something; a block if one then fits.
+    fn run_callbacks(&mut self, request: &Request, callbacks: &Callbacks) -> Option<BlockId> {
+        if callbacks.is_empty() {
+            return None;
+        }
+        // They may free blocks of this allocator, so that they must not run under the lock.
+        let freed = self.unlocked(|| callbacks.free_memory());
+        if freed { self.get_free_block(request) } else { None }
+    }
+
+    /// Everything that may yet give a block, in PyTorch's order.
+    fn obtain(&mut self, request: &Request) -> Result<BlockId, Refused> {
+        if self.limit.is_some() && self.config.garbage_collection_threshold > 0.0 {
+            self.garbage_collect_cached_blocks()?;
+        }
+        if let Segment::Got(id) = self.alloc_segment(request, false)? {
+            return Ok(id);
+        }
+        if self.release_available_cached_blocks(request)?
+            && let Segment::Got(id) = self.alloc_segment(request, false)?
+        {
+            return Ok(id);
+        }
+        self.synchronize_and_free_events()?;
+        // Differs from PyTorch: what the wait has freed is used before more is freed and asked for
+        // (pytorch/pytorch#189504).
+        if self.config.search_after_synchronize
+            && let Some(id) = self.get_free_block(request)
+        {
+            return Ok(id);
+        }
+        self.release_blocks()?;
+        match self.alloc_segment(request, true)? {
+            Segment::Got(id) => Ok(id),
+            Segment::NoMemory => Err(Refused::OutOfMemory(*request)),
+        }
+    }
+
+    /// A new segment from the driver as one block, in no free set (`alloc_block`).
+    fn alloc_segment(&mut self, request: &Request, is_retry: bool) -> Result<Segment, Refused> {
+        if is_retry {
+            self.stats.num_alloc_retries += 1;
+        }
+        // Cannot overflow: a segment is below 2^61, and all of them together below 2^63.
+        let total = self.total_allocated + request.segment;
+        if self.limit.is_some_and(|limit| total > limit) {
+            return Ok(Segment::NoMemory);
+        }
+        if self.config.throw_on_malloc_oom && self.is_beyond_fraction(total)? {
+            self.stats.num_oom_rejections += 1;
+            return Err(Refused::Rejected(*request));
+        }
+        match self.driver_malloc(request.segment) {
+            Ok(ptr) => Ok(Segment::Got(self.register_segment(ptr, request))),
+            Err(DriverError { status: Status::OutOfMemory, .. }) => Ok(Segment::NoMemory),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    fn is_beyond_fraction(&self, total: u64) -> Result<bool, DriverError> {
+        let device_total = self.driver().device_props(self.device.index)?.total_memory;
+        Ok(total as f64 > self.config.per_process_memory_fraction * device_total as f64)
+    }
+
+    fn driver_malloc(&mut self, bytes: u64) -> Result<DevicePtr, DriverError> {
+        let device = self.device;
+        let call = || device.driver.malloc(device.index, bytes);
+        if self.config.release_lock_on_malloc { self.unlocked(call) } else { call() }
+    }
+}
+
+impl DeviceState {
+    pub(crate) fn request(&self, requested: u64, stream: u64) -> Request {
+        let size = round_size(requested, &self.config.roundup_power2_divisions);
+        let pool = if size <= SMALL_SIZE { PoolId::Small } else { PoolId::Large };
+        Request { requested, size, segment: segment_size(size, &self.config), stream, pool }
+    }
+
+    /// The free block that fits best, taken out of the free set (`get_free_block`).
+    pub(crate) fn get_free_block(&mut self, request: &Request) -> Option<BlockId> {
+        let ages = self.limit.is_some() && self.config.garbage_collection_threshold > 0.0;
+        let pool = self.pool(request.pool);
+        if ages {
+            pool.get_free_blocks_call_count += 1;
+        }
+        let (id, size) = pool.free.best_fit(request.stream, request.size)?;
+        let max_split = self.config.max_split();
+        let fits = if request.size < max_split {
+            // Large blocks are kept for large requests,
+            size < max_split
+        } else {
+            // which may not waste more of them than a segment.
+            size < request.size.saturating_add(self.config.max_non_split_rounding_size)
+        };
+        if !fits {
+            return None;
+        }
+        self.remove_free(id);
+        Some(id)
+    }
+
+    fn register_segment(&mut self, ptr: DevicePtr, request: &Request) -> BlockId {
+        let is_small = request.pool.is_small();
+        let registration = self.next_registration;
+        self.next_registration += 1;
+        self.total_allocated += request.segment;
+        self.stats.segment.increase(is_small, 1);
+        self.stats.reserved_bytes.increase(is_small, request.segment as i64);
+        if request.segment >= self.config.max_split() {
+            self.stats.oversize_segments.increase(1);
+        }
+        self.stats.num_device_alloc += 1;
+        self.record(TraceAction::SegmentAlloc, ptr.0, request.segment, request.stream);
+        self.blocks.insert(Block {
+            ptr: ptr.0,
+            size: request.segment,
+            requested: 0,
+            stream: request.stream,
+            registration,
+            gc_count_base: 0,
+            prev: None,
+            next: None,
+            stream_uses: Vec::new(),
+            event_count: 0,
+            pool: request.pool,
+            allocated: false,
+        })
+    }
+
+    /// Splits the block if that pays, and gives it to the program (`alloc_found_block`).
+    fn hand_out(&mut self, found: BlockId, request: &Request) -> BlockId {
+        let is_small = request.pool.is_small();
+        let already_split = self.blocks[found].is_split();
+        let id = if self.should_split(found, request) {
+            let id = self.split(found, request.size);
+            if already_split {
+                self.stats.inactive_split_bytes.decrease(is_small, request.size as i64);
+            } else {
+                let rest = self.blocks[found].size as i64;
+                self.stats.inactive_split_bytes.increase(is_small, rest);
+                self.stats.inactive_split.increase(is_small, 1);
+            }
+            id
+        } else {
+            if already_split {
+                let size = self.blocks[found].size as i64;
+                self.stats.inactive_split_bytes.decrease(is_small, size);
+                self.stats.inactive_split.decrease(is_small, 1);
+            }
+            found
+        };
+        let block = &mut self.blocks[id];
+        block.allocated = true;
+        block.requested = request.requested;
+        let (ptr, size) = (block.ptr, block.size);
+        let stats = &mut self.stats;
+        stats.allocation.increase(is_small, 1);
+        stats.allocated_bytes.increase(is_small, size as i64);
+        stats.active.increase(is_small, 1);
+        stats.active_bytes.increase(is_small, size as i64);
+        stats.requested_bytes.increase(is_small, request.requested as i64);
+        if size >= self.config.max_split() {
+            self.stats.oversize_allocations.increase(1);
+        }
+        self.record(TraceAction::Alloc, ptr, request.requested, request.stream);
+        id
+    }
+}

@@ -1,0 +1,45 @@
+//! [`Block`]: a range of one segment that is handed out, waits for streams, or is free.
+
+use super::ids::{BlockId, PoolId};
+
+/// A range of device memory. Its neighbours in the segment are linked by id; the head has no `prev`.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    /// Its first address, and its length in bytes, a multiple of 512.
+    pub(crate) ptr: u64,
+    pub(crate) size: u64,
+    /// What the program asked for, when it was last handed out.
+    pub(crate) requested: u64,
+    /// The stream it was allocated on: the driver's value.
+    pub(crate) stream: u64,
+    /// When its segment came from the driver, among all segments.
+    pub(crate) registration: u64,
+    /// How many searches the pool had seen when the block became free.
+    pub(crate) gc_count_base: u64,
+    pub(crate) prev: Option<BlockId>,
+    pub(crate) next: Option<BlockId>,
+    /// Other streams that use it, since it was handed out; sorted.
+    pub(crate) stream_uses: Vec<u64>,
+    /// Events that must pass before it is free.
+    pub(crate) event_count: u32,
+    pub(crate) pool: PoolId,
+    /// Whether the program holds it.
+    pub(crate) allocated: bool,
+}
+
+impl Block {
+    /// Whether its segment holds other blocks too.
+    pub(crate) fn is_split(&self) -> bool {
+        self.prev.is_some() || self.next.is_some()
+    }
+
+    /// Whether it can be handed out: nobody holds it and no stream is waited for.
+    pub(crate) fn is_free(&self) -> bool {
+        !self.allocated && self.event_count == 0 && self.stream_uses.is_empty()
+    }
+
+    /// The address after its last byte.
+    pub(crate) fn end(&self) -> u64 {
+        self.ptr + self.size
+    }
+}

@@ -1,0 +1,194 @@
+//! [`Device`]: one device's state under its lock. The rules of the state:
+//!
+//! - **I1.** The blocks of a segment tile it: linked both ways, addresses without gaps, of one stream, pool and
+//!   registration. Every block belongs to one segment.
+//! - **I2.** Of two neighbours at least one is not free.
+//! - **I3.** A pool's free set holds the free blocks of the pool, each under its present key, and no others.
+//! - **I4.** A block's `event_count` is the number of its entries in the event queues. A block that is handed
+//!   out has none.
+//! - **I5.** The statistics are the sums over the blocks and segments.
+//! - **I6.** `total_allocated` is the sum of all segments, and what the driver has given and not got back.
+//!
+//! `invariants.rs` checks them by these numbers, in debug builds whenever the lock is given up.
+//!
+//! Under the lock only the driver is called, and the clock of a recorded history. Observers, callbacks and
+//! deleters run without it.
+
+use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
+
+use c10_core::DeviceIndex;
+
+use super::block_table::BlockTable;
+use super::ids::{BlockId, PoolId};
+use super::owner::OwnerTable;
+use super::pool::BlockPool;
+use super::stats::DeviceStats;
+use super::trace::{TraceAction, TraceRing};
+use crate::config::Config;
+use crate::driver::{Driver, DriverError, EventHandle, StreamHandle};
+use crate::sync::{Arc, Mutex, MutexGuard, lock};
+
+/// A device of an allocator. Lives while the allocator does, and while blocks are handed out.
+#[derive(Debug)]
+pub(crate) struct Device {
+    pub(crate) index: DeviceIndex,
+    pub(crate) driver: Arc<dyn Driver>,
+    state: Mutex<DeviceState>,
+}
+
+/// What the lock guards.
+#[derive(Debug)]
+pub(crate) struct DeviceState {
+    pub(crate) index: DeviceIndex,
+    pub(crate) config: Config,
+    pub(crate) blocks: BlockTable,
+    pub(crate) small: BlockPool,
+    pub(crate) large: BlockPool,
+    pub(crate) stats: DeviceStats,
+    /// The largest `total_allocated` that is allowed, where a memory fraction is set.
+    pub(crate) limit: Option<u64>,
+    /// The fraction that set it.
+    pub(crate) fraction: f64,
+    /// Bytes of all segments.
+    pub(crate) total_allocated: u64,
+    pub(crate) next_registration: u64,
+    /// Events of freed blocks, by the stream they were recorded on, in order.
+    pub(crate) event_queues: Vec<(u64, VecDeque<(EventHandle, BlockId)>)>,
+    /// How many events the queues hold.
+    pub(crate) queued_events: usize,
+    /// Freed blocks whose events could not be recorded; tried again.
+    pub(crate) unrecorded: Vec<BlockId>,
+    /// Events to be used again.
+    pub(crate) idle_events: Vec<EventHandle>,
+    pub(crate) trace: TraceRing,
+    pub(crate) owners: OwnerTable,
+    /// Contexts handed out and not yet ended. While there are any, `keepalive` holds the device.
+    pub(crate) owned: usize,
+    pub(crate) keepalive: Option<Arc<Device>>,
+    /// The last driver error that a free could not return.
+    pub(crate) unreported: Option<DriverError>,
+    #[cfg(debug_assertions)]
+    pub(crate) steps: u64,
+}
+
+impl Device {
+    pub(crate) fn new(index: DeviceIndex, driver: Arc<dyn Driver>, config: Config) -> Self {
+        let order = config.order_of_equals;
+        let max_split_size = config.max_split_size.map_or(-1, |size| size as i64);
+        let state = DeviceState {
+            index,
+            config,
+            blocks: BlockTable::default(),
+            small: BlockPool::new(order),
+            large: BlockPool::new(order),
+            stats: DeviceStats { max_split_size, ..DeviceStats::default() },
+            limit: None,
+            fraction: 1.0,
+            total_allocated: 0,
+            next_registration: 0,
+            event_queues: Vec::new(),
+            queued_events: 0,
+            unrecorded: Vec::new(),
+            idle_events: Vec::new(),
+            trace: TraceRing::default(),
+            owners: OwnerTable::default(),
+            owned: 0,
+            keepalive: None,
+            unreported: None,
+            #[cfg(debug_assertions)]
+            steps: 0,
+        };
+        Self { index, driver, state: Mutex::new(state) }
+    }
+
+    pub(crate) fn lock(&self) -> Locked<'_> {
+        Locked { device: self, guard: Some(lock(&self.state)) }
+    }
+}
+
+impl Drop for Device {
+    /// Gives all segments and events back. No block is handed out any more.
+    fn drop(&mut self) {
+        let mut locked = self.lock();
+        // A driver that is gone or refuses keeps its memory: there is nobody left to tell.
+        let _ = locked.release_cached_blocks();
+        for event in std::mem::take(&mut locked.idle_events) {
+            let _ = self.driver.event_destroy(event);
+        }
+    }
+}
+
+impl DeviceState {
+    pub(crate) fn pool(&mut self, pool: PoolId) -> &mut BlockPool {
+        match pool {
+            PoolId::Small => &mut self.small,
+            PoolId::Large => &mut self.large,
+        }
+    }
+
+    pub(crate) fn stream(&self, raw: u64) -> StreamHandle {
+        StreamHandle { device: self.index, raw }
+    }
+
+    pub(crate) fn record(&mut self, action: TraceAction, address: u64, size: u64, stream: u64) {
+        if self.trace.is_on() {
+            self.trace.record(action, address, size, StreamHandle { device: self.index, raw: stream });
+        }
+    }
+}
+
+/// A device's state, locked.
+pub(crate) struct Locked<'a> {
+    pub(crate) device: &'a Device,
+    /// `None` only inside `unlocked`.
+    guard: Option<MutexGuard<'a, DeviceState>>,
+}
+
+impl Locked<'_> {
+    /// Gives the lock up for the length of a call. Nothing learnt before it holds after it.
+    pub(crate) fn unlocked<R>(&mut self, call: impl FnOnce() -> R) -> R {
+        self.check();
+        self.guard = None;
+        let result = call();
+        self.guard = Some(lock(&self.device.state));
+        result
+    }
+
+    pub(crate) fn driver(&self) -> &dyn Driver {
+        &*self.device.driver
+    }
+
+    /// The invariants, in debug builds: at every step while blocks are few, at every 64th when they are many.
+    fn check(&mut self) {
+        #[cfg(debug_assertions)]
+        if !std::thread::panicking() {
+            self.steps += 1;
+            if self.blocks.len() <= 64 || self.steps.is_multiple_of(64) {
+                self.check_invariants();
+            }
+        }
+    }
+}
+
+impl Deref for Locked<'_> {
+    type Target = DeviceState;
+
+    fn deref(&self) -> &DeviceState {
+        self.guard.as_ref().expect("the guard is away only inside `unlocked`")
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut DeviceState {
+        self.guard.as_mut().expect("the guard is away only inside `unlocked`")
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        if self.guard.is_some() {
+            self.check();
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Freeing: at once, or when other streams have passed (`free`, `free_block`, `try_merge`).
+
+use super::device::{Device, DeviceState, Locked};
+use super::ids::BlockId;
+use super::report::Reported;
+use super::trace::TraceAction;
+use crate::sync::Arc;
+
+impl Device {
+    /// Frees the block of a context, and gives out the device's last reference if nothing else holds it.
+    pub(crate) fn free_owned(&self, index: u32) -> Option<Arc<Self>> {
+        let mut locked = self.lock();
+        let id = locked.blocks.id_at(index).expect("a context is out, so its slot holds a block");
+        let freed = locked.free(id);
+        let last = locked.disown();
+        drop(locked);
+        freed.report();
+        last
+    }
+}
+
+impl Locked<'_> {
+    /// Takes a block back from the program. What the driver refuses meanwhile is tried again later.
+    pub(crate) fn free(&mut self, id: BlockId) -> Reported {
+        let max_split = self.config.max_split();
+        let block = &mut self.blocks[id];
+        assert!(block.allocated, "a block that is handed out is freed once");
+        block.allocated = false;
+        let (ptr, size, requested, stream) = (block.ptr, block.size, block.requested, block.stream);
+        let is_small = block.pool.is_small();
+        let waits = !block.stream_uses.is_empty();
+        self.stats.allocation.decrease(is_small, 1);
+        self.stats.allocated_bytes.decrease(is_small, size as i64);
+        if size >= max_split {
+            self.stats.oversize_allocations.decrease(1);
+        }
+        self.record(TraceAction::FreeRequested, ptr, requested, stream);
+        if waits {
+            self.insert_events(id);
+        } else {
+            self.free_block(id);
+        }
+        Reported::new(self, ptr, -(size as i64))
+    }
+}
+
+impl DeviceState {
+    /// Notes that one context has ended; the device's own reference if it was the last.
+    pub(crate) fn disown(&mut self) -> Option<Arc<Device>> {
+        self.owned -= 1;
+        if self.owned == 0 { self.keepalive.take() } else { None }
+    }
+
+    /// Makes a block that nobody holds and no stream uses free, and merges it with free neighbours.
+    pub(crate) fn free_block(&mut self, id: BlockId) {
+        let block = &self.blocks[id];
+        debug_assert!(block.is_free());
+        let (size, requested, is_small) = (block.size as i64, block.requested as i64, block.pool.is_small());
+        let (prev, next) = (block.prev, block.next);
+        self.record(TraceAction::FreeCompleted, block.ptr, block.requested, block.stream);
+
+        let mut split_blocks = 0;
+        let mut split_bytes = 0;
+        for neighbour in [prev, next].into_iter().flatten() {
+            if let Some(subsumed) = self.try_merge(id, neighbour) {
+                split_blocks -= 1;
+                split_bytes -= subsumed as i64;
+            }
+        }
+        self.insert_free(id);
+        let block = &self.blocks[id];
+        if block.is_split() {
+            split_blocks += 1;
+            split_bytes += block.size as i64;
+        }
+        let stats = &mut self.stats;
+        stats.inactive_split.change(is_small, split_blocks);
+        stats.inactive_split_bytes.change(is_small, split_bytes);
+        stats.active.decrease(is_small, 1);
+        stats.active_bytes.decrease(is_small, size);
+        stats.requested_bytes.decrease(is_small, requested);
+    }
+
+    /// Makes the free neighbour `from` a part of `into`, and gives its size.
+    fn try_merge(&mut self, into: BlockId, from: BlockId) -> Option<u64> {
+        if !self.blocks[from].is_free() {
+            return None;
+        }
+        self.remove_free(from);
+        let from_block = self.blocks.remove(from);
+        let block = &mut self.blocks[into];
+        block.size += from_block.size;
+        if block.prev == Some(from) {
+            block.ptr = from_block.ptr;
+            block.prev = from_block.prev;
+            if let Some(before) = from_block.prev {
+                self.blocks[before].next = Some(into);
+            }
+        } else {
+            block.next = from_block.next;
+            if let Some(after) = from_block.next {
+                self.blocks[after].prev = Some(into);
+            }
+        }
+        Some(from_block.size)
+    }
+}

@@ -1,0 +1,127 @@
+//! The rules I1 to I6 of [`device`](super::device), one function each.
+
+use std::collections::HashMap;
+
+use c10_core::stat::StatArray;
+
+use super::block::Block;
+use super::device::DeviceState;
+use super::ids::BlockId;
+use super::stats::DeviceStats;
+
+impl DeviceState {
+    /// Stops with the number of the first rule that does not hold.
+    pub(crate) fn check_invariants(&self) {
+        self.check_i1_segments();
+        self.check_i2_merged();
+        self.check_i3_free_sets();
+        self.check_i4_events();
+        self.check_i5_statistics();
+        self.check_i6_total();
+    }
+
+    fn heads(&self) -> impl Iterator<Item = (BlockId, &Block)> {
+        self.blocks.iter().filter(|(_, block)| block.prev.is_none())
+    }
+
+    fn check_i1_segments(&self) {
+        let mut seen = 0;
+        for (id, head) in self.heads() {
+            let (mut at, mut block) = (id, head);
+            seen += 1;
+            while let Some(next) = block.next {
+                let after = &self.blocks[next];
+                assert_eq!(after.prev, Some(at), "I1: {block:?} and {after:?} are linked both ways");
+                assert_eq!(after.ptr, block.end(), "I1: no gap between {block:?} and {after:?}");
+                assert!(
+                    after.stream == block.stream
+                        && after.pool == block.pool
+                        && after.registration == block.registration,
+                    "I1: {block:?} and {after:?} are of one segment"
+                );
+                (at, block) = (next, after);
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, self.blocks.len(), "I1: every block belongs to a segment");
+    }
+
+    fn check_i2_merged(&self) {
+        for (_, block) in self.blocks.iter() {
+            let next_is_free = block.next.is_some_and(|next| self.blocks[next].is_free());
+            assert!(!(block.is_free() && next_is_free), "I2: {block:?} should be one with the next");
+        }
+    }
+
+    fn check_i3_free_sets(&self) {
+        let mut free = 0;
+        for (id, block) in self.blocks.iter() {
+            let pool = if block.pool.is_small() { &self.small } else { &self.large };
+            assert_eq!(pool.free.contains(id, block), block.is_free(), "I3: {block:?}");
+            free += usize::from(block.is_free());
+        }
+        assert_eq!(self.small.free.len() + self.large.free.len(), free, "I3: the sets hold nothing else");
+    }
+
+    fn check_i4_events(&self) {
+        let mut queued: HashMap<BlockId, u32> = HashMap::new();
+        for (_, id) in self.event_queues.iter().flat_map(|(_, queue)| queue) {
+            *queued.entry(*id).or_default() += 1;
+        }
+        assert_eq!(queued.values().sum::<u32>() as usize, self.queued_events, "I4: the queues' length");
+        for (id, block) in self.blocks.iter() {
+            let events = queued.remove(&id).unwrap_or(0);
+            assert_eq!(block.event_count, events, "I4: {block:?}");
+            assert!(!block.allocated || events == 0, "I4: {block:?} is handed out");
+            let waits = !block.allocated && !block.stream_uses.is_empty();
+            assert_eq!(waits, self.unrecorded.contains(&id), "I4: {block:?} waits for a record");
+        }
+        assert!(queued.is_empty(), "I4: events of blocks that are gone");
+    }
+
+    fn check_i5_statistics(&self) {
+        let mut sums = DeviceStats::default();
+        for (_, block) in self.blocks.iter() {
+            let is_small = block.pool.is_small();
+            let size = block.size as i64;
+            if block.allocated {
+                sums.allocation.increase(is_small, 1);
+                sums.allocated_bytes.increase(is_small, size);
+            }
+            if block.is_free() {
+                if block.is_split() {
+                    sums.inactive_split.increase(is_small, 1);
+                    sums.inactive_split_bytes.increase(is_small, size);
+                }
+            } else {
+                sums.active.increase(is_small, 1);
+                sums.active_bytes.increase(is_small, size);
+                sums.requested_bytes.increase(is_small, block.requested as i64);
+            }
+            if block.prev.is_none() {
+                sums.segment.increase(is_small, 1);
+            }
+            sums.reserved_bytes.increase(is_small, size);
+        }
+        let stats = &self.stats;
+        for (name, kept, sum) in [
+            ("allocation", &stats.allocation, &sums.allocation),
+            ("segment", &stats.segment, &sums.segment),
+            ("active", &stats.active, &sums.active),
+            ("inactive_split", &stats.inactive_split, &sums.inactive_split),
+            ("allocated_bytes", &stats.allocated_bytes, &sums.allocated_bytes),
+            ("reserved_bytes", &stats.reserved_bytes, &sums.reserved_bytes),
+            ("active_bytes", &stats.active_bytes, &sums.active_bytes),
+            ("inactive_split_bytes", &stats.inactive_split_bytes, &sums.inactive_split_bytes),
+            ("requested_bytes", &stats.requested_bytes, &sums.requested_bytes),
+        ] {
+            let current = |array: &StatArray| [array.all.current, array.small.current, array.large.current];
+            assert_eq!(current(kept), current(sum), "I5: {name}");
+        }
+    }
+
+    fn check_i6_total(&self) {
+        let segments: u64 = self.blocks.iter().map(|(_, block)| block.size).sum();
+        assert_eq!(self.total_allocated, segments, "I6");
+    }
+}

@@ -1,0 +1,96 @@
+//! Out of memory: the numbers, PyTorch's text, and who is told.
+
+use c10_core::bytes::format_size;
+
+use super::allocate::{Refused, Request};
+use super::callbacks::Callbacks;
+use super::device::Locked;
+use super::report::report_out_of_memory;
+use super::trace::TraceAction;
+use crate::driver::{DriverError, MemoryInfo};
+use crate::error::{Error, ErrorKind, OutOfMemory};
+
+const HINT: &str = " If reserved but unallocated memory is large try setting \
+    PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory \
+    Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html\
+    #optimizing-memory-usage-with-pytorch-cuda-alloc-conf)";
+
+/// Ends a request that is refused: gives up the lock, tells the observers, makes the error.
+pub(crate) fn refuse(locked: Locked<'_>, refused: Refused, callbacks: &Callbacks) -> Error {
+    match refused {
+        Refused::Driver(error) => error.into(),
+        Refused::TooLarge => Error::oom(
+            OutOfMemory { device: locked.device.index, ..OutOfMemory::default() },
+            "CUDA out of memory. Tried to allocate more than 1EB memory.".into(),
+        ),
+        Refused::Rejected(request) => {
+            let numbers = match numbers(&locked, &request) {
+                Ok(numbers) => numbers,
+                Err(error) => return error.into(),
+            };
+            drop(locked);
+            tell(&numbers, callbacks);
+            let text = format!(
+                "CUDA out of memory. Allocation was preemptively rejected because it would exceed \
+                 per_process_memory_fraction limit. Requested size: {}",
+                format_size(request.segment)
+            );
+            Error::oom(numbers, text)
+        }
+        Refused::OutOfMemory(request) => {
+            let mut locked = locked;
+            let numbers = match numbers(&locked, &request) {
+                Ok(numbers) => numbers,
+                Err(error) => return error.into(),
+            };
+            locked.record(TraceAction::Oom, numbers.device_free, request.size, request.stream);
+            locked.stats.num_ooms += 1;
+            drop(locked);
+            tell(&numbers, callbacks);
+            let text = text(&numbers);
+            Error::oom(numbers, text)
+        }
+    }
+}
+
+fn tell(numbers: &OutOfMemory, callbacks: &Callbacks) {
+    report_out_of_memory(numbers);
+    callbacks.out_of_memory(numbers);
+}
+
+fn numbers(locked: &Locked<'_>, request: &Request) -> Result<OutOfMemory, DriverError> {
+    let MemoryInfo { free, total } = locked.driver().memory_info(locked.device.index)?;
+    Ok(OutOfMemory {
+        device: locked.device.index,
+        requested: request.requested,
+        tried: request.segment,
+        device_total: total,
+        device_free: free,
+        allowed: locked.limit,
+        allocated: locked.stats.allocated_bytes.all.current as u64,
+        reserved: locked.stats.reserved_bytes.all.current as u64,
+    })
+}
+
+fn text(numbers: &OutOfMemory) -> String {
+    let allowed = numbers.allowed.map_or(String::new(), |bytes| format!("{} allowed; ", format_size(bytes)));
+    format!(
+        "CUDA out of memory. Tried to allocate {}. GPU {} has a total capacity of {} of which {} is free. \
+         {allowed}Of the allocated memory {} is allocated by PyTorch, and {} is reserved by PyTorch but \
+         unallocated.{HINT}",
+        format_size(numbers.tried),
+        numbers.device,
+        format_size(numbers.device_total),
+        format_size(numbers.device_free),
+        format_size(numbers.allocated),
+        format_size(numbers.reserved - numbers.allocated),
+    )
+}
+
+/// The error for a call on memory that this allocator did not hand out.
+pub(crate) fn foreign(call: &str, what: &str) -> Error {
+    Error::new(
+        ErrorKind::InvalidArgument,
+        format!("{call}: {what} was not handed out by this allocator, or has been freed"),
+    )
+}

@@ -1,0 +1,144 @@
+//! What can be asked: statistics, memory in use, the cache, snapshots, what was recorded.
+
+use c10_core::{DataPtr, DeviceIndex};
+
+use super::address_map::Place;
+use super::device::DeviceState;
+use super::ids::BlockId;
+use super::{CachingAllocator, DeviceStats, History, Snapshot, oom};
+use crate::driver::{DevicePtr, DriverError, MemoryInfo};
+use crate::error::Result;
+
+/// # Errors
+/// All calls that name a device return [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when
+/// there is no such device.
+impl CachingAllocator {
+    /// All statistics of a device (`torch.cuda.memory_stats`).
+    pub fn device_stats(&self, device: DeviceIndex) -> Result<DeviceStats> {
+        Ok(self.device(device)?.lock().stats.clone())
+    }
+
+    /// Zeroes what only grows (`torch.cuda.reset_accumulated_memory_stats`).
+    pub fn reset_accumulated_stats(&self, device: DeviceIndex) -> Result<()> {
+        self.device(device)?.lock().stats.reset_accumulated();
+        Ok(())
+    }
+
+    /// Makes every peak the current value (`torch.cuda.reset_peak_memory_stats`).
+    pub fn reset_peak_stats(&self, device: DeviceIndex) -> Result<()> {
+        self.device(device)?.lock().stats.reset_peak();
+        Ok(())
+    }
+
+    /// Bytes of the blocks that the program holds (`torch.cuda.memory_allocated`).
+    pub fn memory_allocated(&self, device: DeviceIndex) -> Result<u64> {
+        Ok(self.device(device)?.lock().stats.allocated_bytes.all.current as u64)
+    }
+
+    /// Their largest sum (`torch.cuda.max_memory_allocated`).
+    pub fn max_memory_allocated(&self, device: DeviceIndex) -> Result<u64> {
+        Ok(self.device(device)?.lock().stats.allocated_bytes.all.peak as u64)
+    }
+
+    /// Bytes from the driver (`torch.cuda.memory_reserved`).
+    pub fn memory_reserved(&self, device: DeviceIndex) -> Result<u64> {
+        Ok(self.device(device)?.lock().stats.reserved_bytes.all.current as u64)
+    }
+
+    /// Their largest sum (`torch.cuda.max_memory_reserved`).
+    pub fn max_memory_reserved(&self, device: DeviceIndex) -> Result<u64> {
+        Ok(self.device(device)?.lock().stats.reserved_bytes.all.peak as u64)
+    }
+
+    /// What the driver says of the device's memory (`torch.cuda.mem_get_info`). What is in use and not
+    /// [reserved](Self::memory_reserved) belongs to contexts, libraries and other processes.
+    pub fn mem_get_info(&self, device: DeviceIndex) -> Result<MemoryInfo> {
+        let device = self.device(device)?;
+        Ok(device.driver.memory_info(device.index)?)
+    }
+
+    /// The most bytes that one request could be served with: the largest free block, or what the driver has free
+    /// (`cacheInfo`).
+    pub fn cache_info(&self, device: DeviceIndex) -> Result<u64> {
+        let device = self.device(device)?;
+        let driver_free = device.driver.memory_info(device.index)?.free;
+        let locked = device.lock();
+        let free = locked.large.free.iter().chain(locked.small.free.iter());
+        Ok(free.map(|id| locked.blocks[id].size).max().unwrap_or(0).max(driver_free))
+    }
+
+    /// The first address and the size in bytes of the segment that holds the memory (`getBaseAllocation`).
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for memory that is not this allocator's.
+    pub fn base_allocation(&self, ptr: &DataPtr) -> Result<(DevicePtr, u64)> {
+        let (device, index) = self.own_block(ptr, "base_allocation")?;
+        let locked = device.lock();
+        let id = locked.blocks.id_at(index).expect("a context is out, so its slot holds a block");
+        Ok(locked.segment_of(id))
+    }
+
+    /// [`base_allocation`](Self::base_allocation) for memory of a raw call.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn base_allocation_raw(&self, ptr: DevicePtr) -> Result<(DevicePtr, u64)> {
+        let foreign = || oom::foreign("base_allocation_raw", &ptr.to_string());
+        let Some(Place::Block { device, id }) = self.0.raw.find(ptr.0) else { return Err(foreign()) };
+        let locked = self.device(device)?.lock();
+        // Another thread may have freed it meanwhile.
+        if locked.blocks.contains(id) { Ok(locked.segment_of(id)) } else { Err(foreign()) }
+    }
+
+    /// All segments and blocks, and what was recorded, if that is asked for; the devices one after the other.
+    pub fn snapshot(&self, include_traces: bool) -> Snapshot {
+        let mut snapshot =
+            Snapshot { segments: Vec::new(), device_traces: Vec::new(), config: self.config().clone() };
+        for device in &self.0.devices {
+            let mut locked = device.lock();
+            snapshot.segments.extend(locked.segments());
+            snapshot.device_traces.push(if include_traces { locked.trace.entries() } else { Vec::new() });
+            locked.record_snapshot();
+        }
+        snapshot
+    }
+
+    /// Records what happens from here on, or with `None` stops and forgets
+    /// (`torch.cuda.memory._record_memory_history`).
+    pub fn record_history(&self, history: Option<History>) {
+        for device in &self.0.devices {
+            device.lock().trace.set(history.clone());
+        }
+    }
+
+    /// The last driver error that a free met and could not return, and forgets it. The block it concerns waits
+    /// and is tried again.
+    pub fn take_free_error(&self, device: DeviceIndex) -> Result<Option<DriverError>> {
+        Ok(self.device(device)?.lock().unreported.take())
+    }
+
+    /// Stops with a message when a device's state breaks one of its rules. For tests: it looks at every block.
+    ///
+    /// # Panics
+    /// When a rule does not hold, which is a fault of this crate.
+    pub fn check_invariants(&self) {
+        for device in &self.0.devices {
+            device.lock().check_invariants();
+        }
+    }
+}
+
+impl DeviceState {
+    /// The segment of a block: its first address and its size.
+    fn segment_of(&self, id: BlockId) -> (DevicePtr, u64) {
+        let mut first = &self.blocks[id];
+        while let Some(prev) = first.prev {
+            first = &self.blocks[prev];
+        }
+        let mut last = first;
+        while let Some(next) = last.next {
+            last = &self.blocks[next];
+        }
+        (DevicePtr(first.ptr), last.end() - first.ptr)
+    }
+}

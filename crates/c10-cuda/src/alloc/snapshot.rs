@@ -1,0 +1,134 @@
+//! [`Snapshot`]: all segments and blocks as data, with what was recorded (`torch.cuda.memory_snapshot`).
+
+use super::block::Block;
+use super::device::DeviceState;
+use super::ids::BlockId;
+use super::trace::{TraceAction, TraceEntry};
+use crate::config::Config;
+use crate::driver::{DevicePtr, StreamHandle};
+
+/// The memory of all devices at one time each.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// By device and address.
+    pub segments: Vec<SegmentInfo>,
+    /// What was recorded of each device, oldest first; by device.
+    pub device_traces: Vec<Vec<TraceEntry>>,
+    /// The allocator's settings.
+    pub config: Config,
+}
+
+/// One allocation of the driver. Sizes are in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentInfo {
+    /// Its stream, and by that its device.
+    pub stream: StreamHandle,
+    /// Its first address.
+    pub address: DevicePtr,
+    /// When it came from the driver, among all segments of its device.
+    pub registration_counter: u64,
+    /// Its size.
+    pub total_size: u64,
+    /// What the program asked for, of active blocks.
+    pub requested_size: u64,
+    /// What the program holds.
+    pub allocated_size: u64,
+    /// What the program holds or other streams may still use.
+    pub active_size: u64,
+    /// Whether it serves requests above 1 MiB.
+    pub is_large: bool,
+    /// In order of addresses, without gaps.
+    pub blocks: Vec<BlockInfo>,
+}
+
+/// One block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockInfo {
+    /// Its size.
+    pub size: u64,
+    /// What the program asked for; for a free block what it last did, or 0.
+    pub requested_size: u64,
+    /// For how many searches of its pool it has been free; counted where old blocks are collected.
+    pub gc_counter: u64,
+    /// What it is doing.
+    pub state: BlockState,
+}
+
+/// What a block is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BlockState {
+    /// The program holds it.
+    ActiveAllocated,
+    /// The program has given it back, and other streams may still use it.
+    ActivePendingFree,
+    /// It is free.
+    Inactive,
+}
+
+impl BlockState {
+    /// PyTorch's word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ActiveAllocated => "active_allocated",
+            Self::ActivePendingFree => "active_pending_free",
+            Self::Inactive => "inactive",
+        }
+    }
+}
+
+impl DeviceState {
+    /// The device's segments by address.
+    pub(crate) fn segments(&self) -> Vec<SegmentInfo> {
+        let heads = self.blocks.iter().filter(|(_, block)| block.prev.is_none());
+        let mut segments: Vec<_> = heads.map(|(id, head)| self.segment(id, head)).collect();
+        segments.sort_by_key(|segment| segment.address);
+        segments
+    }
+
+    /// Records that a snapshot was taken; later snapshots show it.
+    pub(crate) fn record_snapshot(&mut self) {
+        let active = self.stats.active_bytes.all.current as u64;
+        self.record(TraceAction::Snapshot, 0, active, 0);
+    }
+
+    fn segment(&self, id: BlockId, head: &Block) -> SegmentInfo {
+        let mut segment = SegmentInfo {
+            stream: self.stream(head.stream),
+            address: DevicePtr(head.ptr),
+            registration_counter: head.registration,
+            total_size: 0,
+            requested_size: 0,
+            allocated_size: 0,
+            active_size: 0,
+            is_large: !head.pool.is_small(),
+            blocks: Vec::new(),
+        };
+        let mut at = Some(id);
+        while let Some(id) = at {
+            let block = &self.blocks[id];
+            let info = self.block(block);
+            segment.total_size += info.size;
+            if info.state != BlockState::Inactive {
+                segment.active_size += info.size;
+                segment.requested_size += info.requested_size;
+            }
+            if info.state == BlockState::ActiveAllocated {
+                segment.allocated_size += info.size;
+            }
+            segment.blocks.push(info);
+            at = block.next;
+        }
+        segment
+    }
+
+    fn block(&self, block: &Block) -> BlockInfo {
+        let state = match (block.allocated, block.is_free()) {
+            (true, _) => BlockState::ActiveAllocated,
+            (false, false) => BlockState::ActivePendingFree,
+            (false, true) => BlockState::Inactive,
+        };
+        let pool = if block.pool.is_small() { &self.small } else { &self.large };
+        let gc_counter = pool.get_free_blocks_call_count - block.gc_count_base;
+        BlockInfo { size: block.size, requested_size: block.requested, gc_counter, state }
+    }
+}

@@ -1,0 +1,68 @@
+//! When a block is split, and how (`should_split`, `alloc_found_block`).
+
+use super::allocate::Request;
+use super::block::Block;
+use super::device::DeviceState;
+use super::ids::BlockId;
+use super::size::{MIN_BLOCK_SIZE, SMALL_SIZE};
+
+impl DeviceState {
+    /// Whether the request leaves enough of the block to keep.
+    pub(crate) fn should_split(&self, id: BlockId, request: &Request) -> bool {
+        let remaining = self.blocks[id].size - request.size;
+        if request.pool.is_small() {
+            remaining >= MIN_BLOCK_SIZE
+        } else {
+            request.size < self.config.max_split() && remaining > SMALL_SIZE
+        }
+    }
+
+    /// Cuts the first `size` bytes off a block that is in no free set. The rest goes to the free set.
+    pub(crate) fn split(&mut self, id: BlockId, size: u64) -> BlockId {
+        let rest = &mut self.blocks[id];
+        let front = Block {
+            ptr: rest.ptr,
+            size,
+            requested: 0,
+            stream: rest.stream,
+            registration: rest.registration,
+            gc_count_base: 0,
+            prev: rest.prev,
+            next: Some(id),
+            stream_uses: Vec::new(),
+            event_count: 0,
+            pool: rest.pool,
+            allocated: false,
+        };
+        rest.ptr += size;
+        rest.size -= size;
+        let before = front.prev;
+        let front = self.blocks.insert(front);
+        self.blocks[id].prev = Some(front);
+        if let Some(before) = before {
+            self.blocks[before].next = Some(front);
+        }
+        self.insert_free(id);
+        front
+    }
+
+    /// Puts a free block into its pool's set; its age counts from here.
+    pub(crate) fn insert_free(&mut self, id: BlockId) {
+        let pool = match self.blocks[id].pool {
+            super::ids::PoolId::Small => &mut self.small,
+            super::ids::PoolId::Large => &mut self.large,
+        };
+        let block = &mut self.blocks[id];
+        block.gc_count_base = pool.get_free_blocks_call_count;
+        pool.free.insert(id, block);
+    }
+
+    /// Takes a free block out of its pool's set.
+    pub(crate) fn remove_free(&mut self, id: BlockId) {
+        let block = &self.blocks[id];
+        match block.pool {
+            super::ids::PoolId::Small => self.small.free.remove(id, block),
+            super::ids::PoolId::Large => self.large.free.remove(id, block),
+        }
+    }
+}

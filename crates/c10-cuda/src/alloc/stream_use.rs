@@ -1,0 +1,125 @@
+//! Blocks that several streams use: `record_stream`, and the events that a free waits for.
+
+use std::collections::VecDeque;
+
+use super::device::{DeviceState, Locked};
+use super::ids::BlockId;
+use crate::driver::{DriverError, EventFlags, EventHandle};
+
+impl Locked<'_> {
+    /// Records an event on each stream that uses a freed block. What the driver refuses waits in `unrecorded`
+    /// and is tried again, and so does the block.
+    pub(crate) fn insert_events(&mut self, id: BlockId) {
+        while let Some(&stream) = self.blocks[id].stream_uses.last() {
+            match self.record_event(stream) {
+                Ok(event) => {
+                    let block = &mut self.blocks[id];
+                    block.stream_uses.pop();
+                    block.event_count += 1;
+                    self.enqueue(stream, event, id);
+                }
+                Err(error) => {
+                    self.unreported = Some(error);
+                    self.unrecorded.push(id);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// An event that stands for all that the stream holds now.
+    fn record_event(&mut self, stream: u64) -> Result<EventHandle, DriverError> {
+        let handle = self.stream(stream);
+        let event = match self.idle_events.pop() {
+            Some(event) => event,
+            None => self.driver().event_create(self.device.index, EventFlags::default())?,
+        };
+        match self.driver().event_record(event, handle) {
+            Ok(()) => Ok(event),
+            Err(error) => {
+                self.idle_events.push(event);
+                Err(error)
+            }
+        }
+    }
+
+    /// Frees the blocks whose events have passed (`process_events`). Each stream's queue is looked at up to the
+    /// first event that has not.
+    #[inline]
+    pub(crate) fn process_events(&mut self) -> Result<(), DriverError> {
+        if self.queued_events == 0 && self.unrecorded.is_empty() {
+            return Ok(());
+        }
+        self.process_queues()
+    }
+
+    fn process_queues(&mut self) -> Result<(), DriverError> {
+        self.retry_unrecorded();
+        for at in 0..self.event_queues.len() {
+            while let Some(&(event, _)) = self.event_queues[at].1.front() {
+                if !self.driver().event_query(event)? {
+                    break;
+                }
+                self.pop_event(at);
+            }
+        }
+        self.event_queues.retain(|(_, queue)| !queue.is_empty());
+        Ok(())
+    }
+
+    /// Waits for every event, and frees the blocks (`synchronize_and_free_events`).
+    pub(crate) fn synchronize_and_free_events(&mut self) -> Result<(), DriverError> {
+        self.stats.num_sync_all_streams += 1;
+        self.retry_unrecorded();
+        for at in 0..self.event_queues.len() {
+            while let Some(&(event, _)) = self.event_queues[at].1.front() {
+                self.driver().event_synchronize(event)?;
+                self.pop_event(at);
+            }
+        }
+        self.event_queues.clear();
+        Ok(())
+    }
+
+    fn retry_unrecorded(&mut self) {
+        for id in std::mem::take(&mut self.unrecorded) {
+            self.insert_events(id);
+        }
+    }
+}
+
+impl DeviceState {
+    /// Notes that a stream uses a block that is handed out.
+    pub(crate) fn record_stream(&mut self, id: BlockId, stream: u64) {
+        let block = &mut self.blocks[id];
+        if stream != block.stream
+            && let Err(at) = block.stream_uses.binary_search(&stream)
+        {
+            block.stream_uses.insert(at, stream);
+        }
+    }
+
+    fn enqueue(&mut self, stream: u64, event: EventHandle, id: BlockId) {
+        let at = match self.event_queues.binary_search_by_key(&stream, |(s, _)| *s) {
+            Ok(at) => at,
+            Err(at) => {
+                self.event_queues.insert(at, (stream, VecDeque::new()));
+                at
+            }
+        };
+        self.event_queues[at].1.push_back((event, id));
+        self.queued_events += 1;
+    }
+
+    /// Takes the first event of a queue, which has passed.
+    fn pop_event(&mut self, at: usize) {
+        let (event, id) = self.event_queues[at].1.pop_front().expect("the caller has looked at it");
+        self.queued_events -= 1;
+        self.idle_events.push(event);
+        let block = &mut self.blocks[id];
+        block.event_count -= 1;
+        if block.is_free() {
+            self.free_block(id);
+        }
+    }
+}

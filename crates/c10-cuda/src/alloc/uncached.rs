@@ -1,0 +1,71 @@
+#![expect(unsafe_code, reason = "frees driver memory when the DataPtr that owns it ends")]
+//! Memory straight from the driver, where caching is off (`PYTORCH_NO_CUDA_MEMORY_CACHING`).
+
+use std::ffi::c_void;
+
+use c10_core::data_ptr::{DeleterEntry, same_deleter};
+use c10_core::{DataPtr, Device};
+
+use super::address_map::Place;
+use crate::driver::{DevicePtr, Driver, Status};
+use crate::error::{Error, OutOfMemory, Result};
+use crate::sync::Arc;
+
+/// `bytes` bytes of the driver, which go back to it at the end. Nothing is counted.
+pub(crate) fn allocate(driver: &Arc<dyn Driver>, device: u8, bytes: u64) -> Result<DataPtr> {
+    let ptr = malloc(driver, device, bytes)?;
+    let owner = Box::into_raw(Box::new(Owner { driver: Arc::clone(driver), ptr }));
+    let address = std::ptr::without_provenance_mut(ptr.0 as usize);
+    // SAFETY: the driver's memory is valid until it is freed, which only `run` does, once.
+    Ok(unsafe { DataPtr::new(address, owner.cast(), &DELETER, Device::cuda(device)) })
+}
+
+/// Whether memory came from here, whoever's allocator it was.
+pub(crate) fn is_own(ptr: &DataPtr) -> bool {
+    same_deleter(ptr.root().deleter(), &DELETER)
+}
+
+static DELETER: DeleterEntry = DeleterEntry::new("cuda_uncached", run);
+
+struct Owner {
+    driver: Arc<dyn Driver>,
+    ptr: DevicePtr,
+}
+
+unsafe fn run(context: *mut c_void) {
+    // SAFETY: `allocate` made the context from a box of this type, and a deleter runs once.
+    let owner = unsafe { Box::from_raw(context.cast::<Owner>()) };
+    // SAFETY: the `DataPtr` that owned the memory has ended. Work of its stream may be under way: the driver's
+    // free waits for that. There is nobody to tell of an error.
+    let _ = unsafe { owner.driver.free(owner.ptr) };
+}
+
+/// The driver's memory for a raw call.
+pub(crate) fn malloc(driver: &Arc<dyn Driver>, device: u8, bytes: u64) -> Result<DevicePtr> {
+    driver.malloc(device, bytes).map_err(|error| {
+        if error.status != Status::OutOfMemory {
+            return error.into();
+        }
+        let (device_free, device_total) =
+            driver.memory_info(device).map_or((0, 0), |info| (info.free, info.total));
+        let numbers = OutOfMemory {
+            device,
+            requested: bytes,
+            tried: bytes,
+            device_total,
+            device_free,
+            ..OutOfMemory::default()
+        };
+        Error::oom(numbers, format!("CUDA out of memory. Tried to allocate {bytes} bytes with caching off."))
+    })
+}
+
+/// Gives the memory of a raw call back.
+///
+/// # Safety
+/// `ptr` is at `place`, and no work uses it that its stream does not order before this.
+pub(crate) unsafe fn free(driver: &Arc<dyn Driver>, ptr: DevicePtr, place: Place) -> Result<()> {
+    debug_assert!(matches!(place, Place::Uncached { .. }));
+    // SAFETY: the caller gives up the memory, which came from `malloc`.
+    Ok(unsafe { driver.free(ptr) }?)
+}

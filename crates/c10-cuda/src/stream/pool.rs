@@ -1,0 +1,72 @@
+//! [`StreamPool`]: a device's streams, made when the first is asked for and handed out in turn.
+
+use c10_core::DeviceIndex;
+
+use super::id::{MAX_PRIORITY_CLASSES, STREAMS_PER_POOL, StreamKind};
+use crate::driver::{Driver, DriverError, StreamHandle};
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Mutex, lock};
+
+/// The streams of one device, by priority class and index.
+#[derive(Debug, Default)]
+pub(crate) struct StreamPool {
+    streams: Mutex<Vec<Vec<StreamHandle>>>,
+    next: [AtomicUsize; MAX_PRIORITY_CLASSES],
+}
+
+impl StreamPool {
+    /// The next stream of a class; the highest class there is, where there are fewer.
+    pub(crate) fn next(
+        &self,
+        driver: &dyn Driver,
+        device: DeviceIndex,
+        class: usize,
+    ) -> Result<StreamKind, DriverError> {
+        let classes = self.make(driver, device)?;
+        let class = class.min(classes - 1);
+        let index = self.next[class].fetch_add(1, Ordering::Relaxed) % STREAMS_PER_POOL;
+        Ok(StreamKind::Pool { class, index })
+    }
+
+    /// The driver's stream at a place of the pool, if it has been made.
+    pub(crate) fn handle(&self, class: usize, index: usize) -> Option<StreamHandle> {
+        lock(&self.streams).get(class)?.get(index).copied()
+    }
+
+    /// Makes all streams, once, and says how many classes there are. When the driver refuses one, those made
+    /// are ended again.
+    fn make(&self, driver: &dyn Driver, device: DeviceIndex) -> Result<usize, DriverError> {
+        let mut streams = lock(&self.streams);
+        if streams.is_empty() {
+            let (least, greatest) = driver.stream_priority_range(device)?;
+            let classes = usize::try_from(i64::from(least) - i64::from(greatest) + 1).unwrap_or(1);
+            let classes = classes.clamp(1, MAX_PRIORITY_CLASSES);
+            let mut made: Vec<Vec<StreamHandle>> = vec![Vec::new(); classes];
+            for _ in 0..STREAMS_PER_POOL {
+                for class in 0..classes {
+                    match driver.stream_create(device, -(class as i32)) {
+                        Ok(stream) => made[class].push(stream),
+                        Err(error) => {
+                            destroy(driver, &made);
+                            return Err(error);
+                        }
+                    }
+                }
+            }
+            *streams = made;
+        }
+        Ok(streams.len())
+    }
+
+    /// Ends all streams.
+    pub(crate) fn clear(&self, driver: &dyn Driver) {
+        destroy(driver, &std::mem::take(&mut *lock(&self.streams)));
+    }
+}
+
+fn destroy(driver: &dyn Driver, streams: &[Vec<StreamHandle>]) {
+    for stream in streams.iter().flatten() {
+        // A driver that is gone has ended its streams already.
+        let _ = driver.stream_destroy(*stream);
+    }
+}

@@ -1,0 +1,16 @@
+//! The only import of atomics and locks.
+//!
+//! Order of locks, each taken while only those before it may be held:
+//! 1. a device's state (`alloc::device`);
+//! 2. a driver's own lock.
+//!
+//! The address map, the observers and the callbacks have locks of their own, under which nothing else is
+//! locked or called.
+
+pub(crate) use std::sync::{Arc, Mutex, MutexGuard, atomic};
+
+/// Locks, whether or not a panic was met under the lock: critical sections leave their data whole, and the
+/// invariants are checked in debug.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
