@@ -15,7 +15,7 @@ mod runtime;
 pub mod stream;
 mod sync;
 
-pub use alloc::CachingAllocator;
+pub use alloc::{CachingAllocator, DeviceStats};
 pub use config::{Backend, Config, OrderOfEquals, PinnedConfig, Reserve, RoundupPower2Divisions};
 pub use error::{Error, ErrorKind, OutOfMemory, Result};
 pub use runtime::Runtime;

@@ -33,7 +33,7 @@ pub(crate) fn refuse(locked: Locked<'_>, refused: Refused, callbacks: &Callbacks
             let text = format!(
                 "CUDA out of memory. Allocation was preemptively rejected because it would exceed \
                  per_process_memory_fraction limit. Requested size: {}",
-                format_size(request.segment)
+                format_size(request.requested)
             );
             Error::oom(numbers, text)
         }

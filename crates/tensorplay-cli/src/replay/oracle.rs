@@ -1,0 +1,289 @@
+//! Runs a trace and prints the lines that the oracle's `torch_replay` prints for it.
+//!
+//! Driver lines stand before the line of the command that caused them. A place is written as a segment, numbered
+//! as they came from the driver, and an offset.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use c10_core::stat::{Stat, StatArray};
+use c10_core::{DataPtr, Stream};
+use c10_cuda::driver::StreamHandle;
+use c10_cuda::driver::sim::{Call, SimConfig, SimDriver};
+use c10_cuda::{CachingAllocator, Config, DeviceStats, Error, ErrorKind, Runtime};
+
+use super::number::general;
+use super::ops::{Command, Op, STREAMS};
+
+/// The stand-in's unit: it hands out and takes back whole 2 MiB.
+const UNIT: u64 = 2 << 20;
+
+/// Why a run ended early.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The trace is wrong at a line.
+    BadTrace(String),
+    /// The allocator could not be made or a query failed.
+    Allocator(Error),
+    /// The output could not be written.
+    Output(io::Error),
+}
+
+/// The state of a run.
+struct Oracle<'w> {
+    driver: Arc<SimDriver>,
+    runtime: Runtime,
+    allocator: CachingAllocator,
+    /// The streams that the trace has named so far: the default one, then those of the pool in turn.
+    streams: Vec<(Stream, StreamHandle)>,
+    live: HashMap<i64, DataPtr>,
+    segments: Segments,
+    out: &'w mut dyn Write,
+}
+
+/// Runs all commands on one device of `device_memory` bytes, and prints the statistics at the end.
+pub(crate) fn run(
+    ops: &[Op<'_>],
+    config: Config,
+    device_memory: u64,
+    out: &mut dyn Write,
+) -> Result<(), Stop> {
+    // PyTorch's own behaviour, where ours is better too.
+    let config = Config { search_after_synchronize: false, ..config };
+    let driver = SimDriver::new(SimConfig::with_bytes(device_memory).log_calls(usize::MAX));
+    let runtime = Runtime::new(driver.clone());
+    let allocator = CachingAllocator::with_runtime(runtime.clone(), config).map_err(Stop::Allocator)?;
+    let mut oracle = Oracle {
+        driver,
+        runtime,
+        allocator,
+        streams: Vec::with_capacity(STREAMS),
+        live: HashMap::new(),
+        segments: Segments::default(),
+        out,
+    };
+    for op in ops {
+        oracle.step(op)?;
+    }
+    oracle.print_stats()
+}
+
+impl Oracle<'_> {
+    fn step(&mut self, op: &Op<'_>) -> Result<(), Stop> {
+        let text = op.text;
+        match op.command {
+            Command::Allocate { id, bytes, stream } => self.allocate(op.line, id, bytes, stream),
+            Command::Free { id } => match self.live.remove(&id) {
+                Some(ptr) => {
+                    drop(ptr);
+                    self.say(&format!("free {id}"))
+                }
+                None => self.say(&format!("skip {text}")),
+            },
+            Command::RecordStream { id, stream } => {
+                let (stream, _) = self.stream(stream)?;
+                let rest = text.trim_start_matches([' ', 'r']);
+                match self.live.get(&id) {
+                    Some(ptr) => {
+                        self.allocator.record_stream(ptr, stream)?;
+                        self.say(&format!("record {rest}"))
+                    }
+                    None => self.say(&format!("skip {rest}")),
+                }
+            }
+            Command::CompleteStream { stream } => {
+                let (_, handle) = self.stream(stream)?;
+                self.driver.complete_stream(handle);
+                self.say(&format!("complete {stream}"))
+            }
+            Command::CompleteAll => {
+                self.driver.complete_all();
+                self.say("complete all")
+            }
+            Command::EmptyCache => {
+                self.allocator.empty_cache()?;
+                self.say("empty_cache")
+            }
+            Command::MemoryFraction { fraction } => match self.allocator.set_memory_fraction(fraction, 0) {
+                Ok(()) => self.say(&format!("memory_fraction {}", general(fraction))),
+                Err(error) if error.kind() == ErrorKind::InvalidArgument => {
+                    let trimmed = text.trim_matches([' ', '\t', '\r']);
+                    let fraction = general(fraction);
+                    self.say(&format!(
+                        "error {trimmed}: invalid fraction:{fraction}. Please set within [0, 1]."
+                    ))
+                }
+                Err(error) => Err(error.into()),
+            },
+            Command::PrintStats => self.print_stats(),
+            _ => {
+                let answer = self.query(&op.command)?;
+                let trimmed = text.trim_matches([' ', '\t', '\r']);
+                match answer {
+                    Some(answer) => self.say(&format!("{trimmed}{answer}")),
+                    None => self.say(&format!("skip {trimmed}")),
+                }
+            }
+        }
+    }
+
+    /// What follows the command on its line; `None` when it names what is not there.
+    fn query(&mut self, command: &Command) -> Result<Option<String>, Stop> {
+        Ok(Some(match command {
+            Command::CacheInfo => format!(" {}", self.allocator.cache_info(0)?),
+            Command::Fraction => format!(" {:.6}", self.allocator.memory_fraction(0)?),
+            Command::ResetPeak => {
+                self.allocator.reset_peak_stats(0)?;
+                String::new()
+            }
+            Command::ResetAccumulated => {
+                self.allocator.reset_accumulated_stats(0)?;
+                String::new()
+            }
+            Command::Base { id } => {
+                let Some(ptr) = self.live.get(id) else { return Ok(None) };
+                let (base, bytes) = self.allocator.base_allocation(ptr)?;
+                format!(" {} size {bytes}", self.segments.place(base.0))
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    fn allocate(&mut self, line: usize, id: i64, bytes: u64, stream: usize) -> Result<(), Stop> {
+        if self.live.contains_key(&id) {
+            return Err(Stop::BadTrace(format!("line {line}: the id {id} is live already")));
+        }
+        let (stream, _) = self.stream(stream)?;
+        self.runtime.set_current_stream(stream)?;
+        let before = self.allocator.memory_allocated(0)?;
+        match self.allocator.allocate(bytes) {
+            Ok(ptr) => {
+                self.print_driver_calls()?;
+                let block = self.allocator.memory_allocated(0)? - before;
+                let place = self.segments.place(ptr.as_ptr().addr() as u64);
+                self.live.insert(id, ptr);
+                self.say(&format!("alloc {id} {bytes} block {block} at {place}"))
+            }
+            Err(error) if error.kind() == ErrorKind::OutOfMemory => {
+                self.say(&format!("oom {id} {bytes} {error}"))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The stream of a number, made when it is first named.
+    fn stream(&mut self, number: usize) -> Result<(Stream, StreamHandle), Stop> {
+        while self.streams.len() <= number {
+            let stream = match self.streams.len() {
+                0 => Stream::default_of(c10_core::DeviceType::Cuda, 0),
+                _ => self.runtime.stream_from_pool(0, 0)?,
+            };
+            self.streams.push((stream, self.runtime.handle(stream)?));
+        }
+        Ok(self.streams[number])
+    }
+
+    fn say(&mut self, line: &str) -> Result<(), Stop> {
+        self.print_driver_calls()?;
+        writeln!(self.out, "{line}").map_err(Stop::Output)
+    }
+
+    fn print_driver_calls(&mut self) -> Result<(), Stop> {
+        for call in self.driver.take_calls() {
+            if let Some(line) = self.segments.driver_line(&call) {
+                writeln!(self.out, "{line}").map_err(Stop::Output)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn print_stats(&mut self) -> Result<(), Stop> {
+        self.print_driver_calls()?;
+        let stats = self.allocator.device_stats(0)?;
+        self.out.write_all(stat_lines(&stats).as_bytes()).map_err(Stop::Output)
+    }
+}
+
+/// The ranges that the driver has handed out, and their numbers.
+#[derive(Default)]
+struct Segments {
+    live: BTreeMap<u64, (usize, u64)>,
+    count: usize,
+}
+
+impl Segments {
+    /// The oracle's line for a driver call; `None` for calls that it does not print.
+    fn driver_line(&mut self, call: &Call) -> Option<String> {
+        let base = call.ptr.0;
+        match (call.name, call.status) {
+            ("malloc", None) => {
+                self.live.insert(base, (self.count, call.bytes));
+                self.count += 1;
+                Some(format!("driver segment_alloc {} {}", call.bytes, self.place(base)))
+            }
+            ("malloc", Some(_)) => Some(format!("driver segment_alloc_failed {} -", call.bytes)),
+            ("free", None) => {
+                let place = self.place(base);
+                let (_, bytes) = self.live.remove(&base)?;
+                Some(format!("driver segment_free {} {place}", bytes.next_multiple_of(UNIT)))
+            }
+            _ => None,
+        }
+    }
+
+    fn place(&self, address: u64) -> String {
+        match self.live.range(..=address).next_back() {
+            Some((base, (number, bytes))) if address - base < *bytes => {
+                format!("seg{number}+{}", address - base)
+            }
+            _ => "-".into(),
+        }
+    }
+}
+
+fn stat_lines(stats: &DeviceStats) -> String {
+    let mut text = String::new();
+    for (name, array) in [
+        ("allocation", &stats.allocation),
+        ("segment", &stats.segment),
+        ("active", &stats.active),
+        ("inactive_split", &stats.inactive_split),
+        ("allocated_bytes", &stats.allocated_bytes),
+        ("reserved_bytes", &stats.reserved_bytes),
+        ("active_bytes", &stats.active_bytes),
+        ("inactive_split_bytes", &stats.inactive_split_bytes),
+        ("requested_bytes", &stats.requested_bytes),
+    ] {
+        let StatArray { all, small, large } = array;
+        for (pool, Stat { current, peak, allocated, freed }) in
+            [("all", all), ("small", small), ("large", large)]
+        {
+            text += &format!(
+                "stat {name}.{pool} current {current} peak {peak} allocated {allocated} freed {freed}\n"
+            );
+        }
+    }
+    for (name, count) in [
+        ("num_alloc_retries", stats.num_alloc_retries),
+        ("num_ooms", stats.num_ooms),
+        ("num_sync_all_streams", stats.num_sync_all_streams),
+        ("num_device_alloc", stats.num_device_alloc),
+        ("num_device_free", stats.num_device_free),
+        ("num_oom_rejections", stats.num_oom_rejections),
+    ] {
+        text += &format!("stat {name} {count}\n");
+    }
+    for (name, Stat { current, peak, .. }) in
+        [("oversize_allocations", stats.oversize_allocations), ("oversize_segments", stats.oversize_segments)]
+    {
+        text += &format!("stat {name} current {current} peak {peak}\n");
+    }
+    text
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Allocator(error)
+    }
+}
