@@ -171,16 +171,7 @@ impl DeviceState {
     }
 
     fn register_segment(&mut self, ptr: DevicePtr, request: &Request) -> BlockId {
-        let is_small = request.pool.is_small();
-        let registration = self.next_registration;
-        self.next_registration += 1;
-        self.total_allocated += request.segment;
-        self.stats.segment.increase(is_small, 1);
-        self.stats.reserved_bytes.increase(is_small, request.segment as i64);
-        if request.segment >= self.config.max_split() {
-            self.stats.oversize_segments.increase(1);
-        }
-        self.stats.num_device_alloc += 1;
+        let registration = self.count_segment(request.pool, request.segment);
         self.record(TraceAction::SegmentAlloc, ptr.0, request.segment, request.stream);
         self.blocks.insert(Block {
             ptr: ptr.0,
@@ -196,6 +187,34 @@ impl DeviceState {
             pool: request.pool,
             allocated: false,
         })
+    }
+
+    /// Counts a segment that the driver has given, and numbers it.
+    pub(crate) fn count_segment(&mut self, pool: PoolId, bytes: u64) -> u64 {
+        let is_small = pool.is_small();
+        self.total_allocated += bytes;
+        self.stats.segment.increase(is_small, 1);
+        self.stats.reserved_bytes.increase(is_small, bytes as i64);
+        if bytes >= self.config.max_split() {
+            self.stats.oversize_segments.increase(1);
+        }
+        self.stats.num_device_alloc += 1;
+        self.next_registration += 1;
+        self.next_registration - 1
+    }
+
+    /// Counts a block that is handed out.
+    pub(crate) fn count_allocation(&mut self, pool: PoolId, size: u64, requested: u64) {
+        let is_small = pool.is_small();
+        let stats = &mut self.stats;
+        stats.allocation.increase(is_small, 1);
+        stats.allocated_bytes.increase(is_small, size as i64);
+        stats.active.increase(is_small, 1);
+        stats.active_bytes.increase(is_small, size as i64);
+        stats.requested_bytes.increase(is_small, requested as i64);
+        if size >= self.config.max_split() {
+            self.stats.oversize_allocations.increase(1);
+        }
     }
 
     /// Splits the block if that pays, and gives it to the program (`alloc_found_block`).
@@ -224,15 +243,7 @@ impl DeviceState {
         block.allocated = true;
         block.requested = request.requested;
         let (ptr, size) = (block.ptr, block.size);
-        let stats = &mut self.stats;
-        stats.allocation.increase(is_small, 1);
-        stats.allocated_bytes.increase(is_small, size as i64);
-        stats.active.increase(is_small, 1);
-        stats.active_bytes.increase(is_small, size as i64);
-        stats.requested_bytes.increase(is_small, request.requested as i64);
-        if size >= self.config.max_split() {
-            self.stats.oversize_allocations.increase(1);
-        }
+        self.count_allocation(request.pool, size, request.requested);
         self.record(TraceAction::Alloc, ptr, request.requested, request.stream);
         id
     }

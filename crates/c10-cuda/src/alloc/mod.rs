@@ -44,6 +44,7 @@ mod fraction;
 mod queries;
 mod stats;
 mod snapshot;
+mod restore;
 mod trace;
 mod invariants;
 mod c10;
