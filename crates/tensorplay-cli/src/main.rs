@@ -1,1 +1,5 @@
+//! The `tensorplay` command.
+
+mod snapshot;
+
 fn main() {}
