@@ -10,6 +10,7 @@ mod check;
 mod decode;
 mod error;
 mod event;
+mod initial;
 mod json;
 mod limits;
 mod opcode;
@@ -26,6 +27,7 @@ mod tests;
 
 pub(crate) use error::ReadError;
 pub(crate) use event::{Action, Event};
+pub(crate) use initial::{InitialBlock, InitialSegment, InitialState, initial_state};
 pub(crate) use limits::Limits;
 pub(crate) use read::{InputError, read_file, read_snapshot};
 pub(crate) use segment::{Block, BlockState, PoolId, Segment};

@@ -1,7 +1,5 @@
 //! [`AllocatorSettings`]: how the recorded allocator was configured.
 
-use super::segment::SMALL_SEGMENT_BYTES;
-
 /// The parts of a snapshot's `allocator_settings` that decide where blocks go.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub(crate) struct AllocatorSettings {
@@ -43,14 +41,8 @@ impl AllocatorSettings {
         size.checked_ilog2().unwrap_or(0).saturating_sub(20).min(15) as usize
     }
 
-    /// How many bytes more than its rounded size a block of the large pool can have, because a free block was
-    /// not split (`should_split`).
-    pub(crate) fn unsplit_rest(&self, rounded: u64) -> u64 {
-        const LARGE_SEGMENT: u64 = 10 * SMALL_SEGMENT_BYTES;
-        match self.max_split_size {
-            // Such a request takes a block of up to `max_non_split_rounding` more, unsplit.
-            Some(max) if rounded >= max => LARGE_SEGMENT,
-            _ => 1 << 20,
-        }
+    /// Whether a request takes a free block whole, however large the block is (`should_split`).
+    pub(crate) fn takes_blocks_whole(&self, rounded: u64) -> bool {
+        self.max_split_size.is_some_and(|max| rounded >= max)
     }
 }
