@@ -1,1 +1,3 @@
 //! Behaviour of `c10-cuda` at its edge.
+
+mod summary;
