@@ -43,6 +43,7 @@ mod uncached;
 mod fraction;
 mod queries;
 mod stats;
+mod summary;
 mod snapshot;
 mod restore;
 mod trace;
@@ -52,6 +53,7 @@ mod c10;
 pub use callbacks::{FreeMemoryCallback, OutOfMemoryObserver};
 pub use snapshot::{BlockInfo, BlockState, SegmentInfo, Snapshot};
 pub use stats::DeviceStats;
+pub use summary::memory_summary;
 pub use trace::{History, TraceAction, TraceEntry};
 
 use std::ptr;

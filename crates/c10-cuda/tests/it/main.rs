@@ -1,3 +1,4 @@
 //! Behaviour of `c10-cuda` at its edge.
 
 mod sim_memory;
+mod summary;

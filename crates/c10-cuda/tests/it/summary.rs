@@ -1,0 +1,107 @@
+//! `memory_summary`, against lines that PyTorch printed.
+
+use c10_core::stat::{Stat, StatArray};
+use c10_cuda::alloc::{DeviceStats, memory_summary};
+
+fn stat([current, peak, allocated, freed]: [i64; 4]) -> Stat {
+    Stat { current, peak, allocated, freed }
+}
+
+fn array(all: [i64; 4], large: [i64; 4], small: [i64; 4]) -> StatArray {
+    StatArray { all: stat(all), large: stat(large), small: stat(small) }
+}
+
+const MIB: i64 = 1 << 20;
+
+#[test]
+fn the_lines_are_pytorchs() {
+    let none = [0; 4];
+    let stats = DeviceStats {
+        num_ooms: 1,
+        num_alloc_retries: 2,
+        allocated_bytes: array([3072 * MIB, 5120 * MIB, 900 << 10, 100], none, none),
+        reserved_bytes: array([786_431, 786_432, 805_306_367, 805_306_368], none, none),
+        allocation: array([749_999, 750_000, 749_999_999, 750_000_000], none, none),
+        ..DeviceStats::default()
+    };
+    let summary = memory_summary(&stats, 0, true);
+    for line in [
+        "|            CUDA OOMs: 1            |        cudaMalloc retries: 2         |",
+        "| Allocated memory      |   3072 MiB |   5120 MiB |    900 KiB |    100 B   |",
+        "| GPU reserved memory   | 786431 B   |    768 KiB | 786431 KiB |    768 MiB |",
+        "| Allocations           |  749999    |     750 K  |  749999 K  |     750 M  |",
+    ] {
+        assert!(summary.lines().any(|printed| printed == line), "{line}\n{summary}");
+    }
+    assert!(summary.ends_with("|\n"));
+}
+
+#[test]
+fn the_pools_are_shown_in_the_unit_of_their_sum() {
+    let stats = DeviceStats {
+        allocated_bytes: array([800 * MIB, 900 * MIB, 3, 4], [799 * MIB + 7, 2, 1, 1], [1023, 5, 2, 3]),
+        allocation: array([1_000_000, 8, 9, 1], [999_999, 4, 5, 1], [1, 4, 4, 0]),
+        oversize_allocations: stat([7, 800_000, 9, 2]),
+        oversize_segments: stat([1, 2, 3, 4]),
+        ..DeviceStats::default()
+    };
+    let summary = memory_summary(&stats, 12, false);
+    assert!(summary.lines().all(|line| line.len() == 77), "{summary}");
+    insta::assert_snapshot!(summary, @"
+    |===========================================================================|
+    |                  PyTorch CUDA memory summary, device ID 12                |
+    |---------------------------------------------------------------------------|
+    |            CUDA OOMs: 0            |        cudaMalloc retries: 0         |
+    |===========================================================================|
+    |        Metric         | Cur Usage  | Peak Usage | Tot Alloc  | Tot Freed  |
+    |---------------------------------------------------------------------------|
+    | Allocated memory      |    800 MiB |    900 MiB |      3 B   |      4 B   |
+    |       from large pool |    799 MiB |      0 MiB |      1 B   |      1 B   |
+    |       from small pool |      0 MiB |      0 MiB |      2 B   |      3 B   |
+    |---------------------------------------------------------------------------|
+    | Active memory         |      0 B   |      0 B   |      0 B   |      0 B   |
+    |       from large pool |      0 B   |      0 B   |      0 B   |      0 B   |
+    |       from small pool |      0 B   |      0 B   |      0 B   |      0 B   |
+    |---------------------------------------------------------------------------|
+    | Requested memory      |      0 B   |      0 B   |      0 B   |      0 B   |
+    |       from large pool |      0 B   |      0 B   |      0 B   |      0 B   |
+    |       from small pool |      0 B   |      0 B   |      0 B   |      0 B   |
+    |---------------------------------------------------------------------------|
+    | GPU reserved memory   |      0 B   |      0 B   |      0 B   |      0 B   |
+    |       from large pool |      0 B   |      0 B   |      0 B   |      0 B   |
+    |       from small pool |      0 B   |      0 B   |      0 B   |      0 B   |
+    |---------------------------------------------------------------------------|
+    | Non-releasable memory |      0 B   |      0 B   |      0 B   |      0 B   |
+    |       from large pool |      0 B   |      0 B   |      0 B   |      0 B   |
+    |       from small pool |      0 B   |      0 B   |      0 B   |      0 B   |
+    |---------------------------------------------------------------------------|
+    | Allocations           |    1000 K  |       8    |       9    |       1    |
+    |       from large pool |     999 K  |       4    |       5    |       1    |
+    |       from small pool |       0 K  |       4    |       4    |       0    |
+    |---------------------------------------------------------------------------|
+    | Active allocs         |       0    |       0    |       0    |       0    |
+    |       from large pool |       0    |       0    |       0    |       0    |
+    |       from small pool |       0    |       0    |       0    |       0    |
+    |---------------------------------------------------------------------------|
+    | GPU reserved segments |       0    |       0    |       0    |       0    |
+    |       from large pool |       0    |       0    |       0    |       0    |
+    |       from small pool |       0    |       0    |       0    |       0    |
+    |---------------------------------------------------------------------------|
+    | Non-releasable allocs |       0    |       0    |       0    |       0    |
+    |       from large pool |       0    |       0    |       0    |       0    |
+    |       from small pool |       0    |       0    |       0    |       0    |
+    |---------------------------------------------------------------------------|
+    | Oversize allocations  |       7    |     800 K  |       9    |       2    |
+    |---------------------------------------------------------------------------|
+    | Oversize GPU segments |       1    |       2    |       3    |       4    |
+    |===========================================================================|
+    ");
+}
+
+#[test]
+fn the_largest_unit_is_kept_beyond_its_range() {
+    let stats =
+        DeviceStats { reserved_bytes: array([i64::MAX, 0, 0, 0], [0; 4], [0; 4]), ..DeviceStats::default() };
+    let summary = memory_summary(&stats, 0, true);
+    assert!(summary.contains("| GPU reserved memory   |   8191 PiB |"), "{summary}");
+}
