@@ -1,19 +1,37 @@
-mod replay {
-    pub(crate) mod ops;
-    pub(crate) mod oracle;
-    pub(crate) mod number;
+//! The `tensorplay` command: replays PyTorch memory snapshots.
+//!
+//! Exit codes: 0 when the command did what it was asked, 1 when the output could not be written, 2 when the
+//! input or the arguments are no use. Results go to the standard output in one piece, so that an error never
+//! leaves half of one.
+
+mod info;
+mod output;
+mod replay;
+mod size;
+mod snapshot;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Replays PyTorch memory snapshots through TensorPlay's caching allocator.
+#[derive(Debug, Parser)]
+#[command(name = "tensorplay", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
 }
-fn main() {
-    let a: Vec<String> = std::env::args().collect();
-    let get = |n: &str| a.iter().position(|x| x == n).map(|i| a[i + 1].clone());
-    let text = std::fs::read_to_string(get("--ops").unwrap()).unwrap();
-    let ops = replay::ops::parse(&text).unwrap();
-    let config = c10_cuda::Config::parse(&get("--conf").unwrap_or_default()).unwrap();
-    let mem = get("--device-memory").map_or(80 << 30, |x| x.parse().unwrap());
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    if let Err(e) = replay::oracle::run(&ops, config, mem, &mut out) {
-        std::io::Write::flush(&mut out).unwrap();
-        eprintln!("{e:?}");
-        std::process::exit(2)
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Replay(replay::ReplayArgs),
+    /// Shows the version, the features of this build, and the devices it finds.
+    Info,
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Replay(args) => replay::run_replay(&args),
+        Command::Info => output::print(&info::info()),
     }
 }

@@ -61,7 +61,7 @@ use std::ptr;
 use c10_core::{DataPtr, DeviceIndex, Stream};
 
 use crate::config::{Backend, Config};
-use crate::driver::{Driver, StreamHandle};
+use crate::driver::{DevicePtr, Driver, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Runtime;
 use crate::sync::Arc;
@@ -211,6 +211,16 @@ impl CachingAllocator {
             device.lock().release_cached_blocks()?;
         }
         Ok(())
+    }
+
+    /// Gives the one segment that begins at `base` back to the driver, if it is wholly free, and says whether it
+    /// was.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] when there is no such device; what the driver reports.
+    pub fn release_segment(&self, base: DevicePtr, device: DeviceIndex) -> Result<bool> {
+        let mut locked = self.device(device)?.lock();
+        Ok(locked.release_segment(base.0)?)
     }
 
     /// Calls `callback` when there is no free block for a request, before more is asked of the driver. It is

@@ -26,6 +26,16 @@ impl Locked<'_> {
         Ok(())
     }
 
+    /// Gives the segment at an address back if it is wholly free, and says whether it was.
+    pub(crate) fn release_segment(&mut self, base: u64) -> Result<bool, DriverError> {
+        let mut free = self.large.free.iter().chain(self.small.free.iter());
+        let whole = free.find(|id| self.blocks[*id].ptr == base && !self.blocks[*id].is_split());
+        match whole {
+            Some(id) => self.release_block(id).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
     /// Makes room for a request out of segments of at least `max_split_size`: one that is large enough, or
     /// several, the largest first. Says whether that was enough (`release_available_cached_blocks`).
     pub(crate) fn release_available_cached_blocks(&mut self, request: &Request) -> Result<bool, DriverError> {
