@@ -1,5 +1,37 @@
-//! The `tensorplay` command.
+//! The `tensorplay` command: replays PyTorch memory snapshots.
+//!
+//! Exit codes: 0 when the command did what it was asked, 1 when the output could not be written, 2 when the
+//! input or the arguments are no use. Results go to the standard output in one piece, so that an error never
+//! leaves half of one.
 
+mod info;
+mod output;
+mod replay;
+mod size;
 mod snapshot;
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Replays PyTorch memory snapshots through TensorPlay's caching allocator.
+#[derive(Debug, Parser)]
+#[command(name = "tensorplay", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Replay(replay::ReplayArgs),
+    /// Shows the version, the features of this build, and the devices it finds.
+    Info,
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Replay(args) => replay::run_replay(&args),
+        Command::Info => output::print(&info::info()),
+    }
+}

@@ -1,11 +1,13 @@
 //! The text forms of pickle protocol 0: numbers as digits, strings with escapes.
 
+use super::error::quote;
+
 /// A decimal integer, `None` when it is longer than any that matters.
 pub(crate) fn int(line: &[u8]) -> Result<Option<i128>, String> {
     let text = std::str::from_utf8(line).map_err(|_| "an integer is not text")?.trim();
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(format!("{text:?} is not an integer"));
+        return Err(format!("{} is not an integer", quote(text)));
     }
     Ok(text.parse().ok())
 }
@@ -13,7 +15,7 @@ pub(crate) fn int(line: &[u8]) -> Result<Option<i128>, String> {
 /// A floating-point number as Python's `repr` writes it.
 pub(crate) fn float(line: &[u8]) -> Result<f64, String> {
     let text = std::str::from_utf8(line).map_err(|_| "a number is not text")?.trim();
-    text.parse().map_err(|_| format!("{text:?} is not a number"))
+    text.parse().map_err(|_| format!("{} is not a number", quote(text)))
 }
 
 /// The content of a quoted string as Python 2's `repr` writes it.

@@ -4,7 +4,7 @@
 //! there; the others have the defaults that the older versions lived by.
 
 use super::Snapshot;
-use super::error::ReadError;
+use super::error::{ReadError, quote};
 use super::event::{Action, Event};
 use super::path::Path;
 use super::segment::{Block, BlockState, PoolId, SMALL_SEGMENT_BYTES, Segment};
@@ -20,8 +20,8 @@ type Result<T, E = ReadError> = std::result::Result<T, E>;
 ///
 /// # Errors
 /// The path of the value that is missing or of the wrong type.
-pub(crate) fn decode(values: &Values<'_>, root: ValueId, limit: usize) -> Result<Snapshot> {
-    let mut decoder = Decoder { values, left: limit };
+pub(crate) fn decode(values: &Values<'_>, root: ValueId, memory_bytes: usize) -> Result<Snapshot> {
+    let mut decoder = Decoder { values, left: memory_bytes };
     // `_snapshot()` gave the bare list of segments before there was a history.
     if let Some(segments) = values.sequence(root) {
         let segments = decoder.list(segments, &Path::Root, Decoder::segment)?;
@@ -53,7 +53,7 @@ pub(crate) fn decode(values: &Values<'_>, root: ValueId, limit: usize) -> Result
 
 struct Decoder<'v, 'a> {
     values: &'v Values<'a>,
-    /// Items that may still be made: a list that the file shares is small there and large here.
+    /// Bytes of memory that may still be taken: a list that the file shares is small there and large here.
     left: usize,
 }
 
@@ -84,7 +84,7 @@ impl<'v> Decoder<'v, '_> {
             Some("small") => true,
             Some("large") => false,
             Some(other) => {
-                return Err(type_path.error(format!("is {other:?}, neither \"small\" nor \"large\"")));
+                return Err(type_path.error(format!("is {}, neither \"small\" nor \"large\"", quote(other))));
             }
         };
         let blocks_path = path.key("blocks");
@@ -125,7 +125,9 @@ impl<'v> Decoder<'v, '_> {
             "active_allocated" => BlockState::Allocated,
             "active_pending_free" | "active_awaiting_free" => BlockState::PendingFree,
             "inactive" => BlockState::Inactive,
-            other => return Err(state_path.error(format!("is {other:?}, which is no state of a block"))),
+            other => {
+                return Err(state_path.error(format!("is {}, which is no state of a block", quote(other))));
+            }
         };
         let requested_size = match (state, requested_size, history) {
             (BlockState::Inactive, ..) => 0,
@@ -155,7 +157,7 @@ impl<'v> Decoder<'v, '_> {
         let action = action.ok_or_else(|| action_path.error("is missing"))?;
         let action = self.text(action, &action_path)?;
         let action = Action::from_name(action).ok_or_else(|| {
-            action_path.error(format!("is {action:?}, which is no action of the allocator"))
+            action_path.error(format!("is {}, which is no action of the allocator", quote(action)))
         })?;
         let (address, size) = if action.has_address() {
             (self.u64(addr, &path.key("addr"))?, self.u64(size, &path.key("size"))?)
@@ -205,6 +207,9 @@ impl<'v> Decoder<'v, '_> {
         let entries = self.values.dict(id).ok_or_else(|| self.wrong(id, path, "a dict"))?;
         for (key, value) in entries {
             let key = self.text(key, path)?;
+            if key.len() > 5 {
+                return Err(path.error(format!("has the key {}, which is no size in MiB", quote(key))));
+            }
             let path = path.key(key);
             let megabytes = key.parse::<u64>().ok().filter(|&mb| mb.is_power_of_two() && mb < 1 << 16);
             let megabytes = megabytes.ok_or_else(|| path.error("is not a power of two up to 32768"))?;
@@ -254,10 +259,9 @@ impl<'v> Decoder<'v, '_> {
         path: &Path<'_>,
         mut read: impl FnMut(&mut Self, ValueId, &Path<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
-        self.left = self
-            .left
-            .checked_sub(ids.len())
-            .ok_or_else(|| path.error("the file shares lists to make too many values"))?;
+        let left = ids.len().checked_mul(size_of::<T>()).and_then(|bytes| self.left.checked_sub(bytes));
+        self.left =
+            left.ok_or_else(|| path.error("the file shares lists, and they need too much memory apart"))?;
         ids.iter().enumerate().map(|(index, &id)| read(self, id, &path.index(index))).collect()
     }
 

@@ -26,6 +26,15 @@ impl fmt::Display for Place {
     }
 }
 
+/// Text from a file, in quotes, with control characters escaped, and cut when it is long.
+pub(crate) fn quote(text: &str) -> String {
+    const LONGEST: usize = 60;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}
+
 /// Why a snapshot could not be read: a place and a reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReadError {

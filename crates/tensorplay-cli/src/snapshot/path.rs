@@ -38,8 +38,8 @@ impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Root => Ok(()),
-            Self::Key(Path::Root, key) => f.write_str(key),
-            Self::Key(parent, key) => write!(f, "{parent}.{key}"),
+            Self::Key(Path::Root, key) => write!(f, "{}", key.escape_debug()),
+            Self::Key(parent, key) => write!(f, "{parent}.{}", key.escape_debug()),
             Self::Index(parent, index) => write!(f, "{parent}[{index}]"),
         }
     }

@@ -51,6 +51,16 @@ impl Live {
     fn least_end(&self, address: u64) -> u64 {
         address + self.size.unwrap_or(self.requested_size)
     }
+
+    /// Refuses an event about the block that gives it another size.
+    fn check_size(&self, event: &Event) -> Result {
+        // Either is what some version wrote.
+        if event.size == self.requested_size || Some(event.size) == self.size {
+            return Ok(());
+        }
+        let (said, had) = (event.size, self.requested_size);
+        Err(format!("gives {said} bytes to the block at {:#x}, which has {had} behind this", event.address))
+    }
 }
 
 impl Backward {
@@ -99,6 +109,7 @@ impl Backward {
     fn undo_alloc(&mut self, event: &Event) -> Result {
         match self.live.get(&event.address) {
             Some(block) if !block.pending => {
+                block.check_size(event)?;
                 self.live.remove(&event.address);
                 Ok(())
             }
@@ -113,6 +124,7 @@ impl Backward {
     fn undo_free_requested(&mut self, event: &Event) -> Result {
         match self.live.get_mut(&event.address) {
             Some(block) if block.pending => {
+                block.check_size(event)?;
                 block.pending = false;
                 Ok(())
             }

@@ -5,8 +5,10 @@ mod model;
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::snapshot::read::read_snapshot;
+use crate::snapshot::segment::{Block, Segment};
 use crate::snapshot::tests::{TRACES, load};
-use crate::snapshot::{Block, Event, Limits, Segment, read_snapshot};
+use crate::snapshot::{Event, Limits};
 use model::Model;
 
 /// Plays a history forwards, as naively as it can be done.

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::snapshot::{Action, Block, BlockState, Event, Segment};
+use crate::snapshot::segment::{Block, BlockState, Segment};
+use crate::snapshot::{Action, Event};
 
 const MIB: u64 = 1 << 20;
 /// Streams 0 and 1 use plain segments, stream 2 expandable ones.
