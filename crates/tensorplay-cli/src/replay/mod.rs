@@ -1,9 +1,6 @@
 //! `tensorplay replay`: a recorded history, run again.
 
 mod args;
-mod history;
-mod player;
-pub(crate) mod ops; pub(crate) mod oracle; pub(crate) mod number;
 mod page;
 #[cfg_attr(not(test), expect(dead_code, reason = "what plays a history shows it"))]
 mod progress;
@@ -44,13 +41,6 @@ fn report(args: &ReplayArgs) -> Result<ReplayReport, InputError> {
             initial_state(&snapshot, device).map_err(|reason| InputError::new(&args.file, reason))?;
         let recording = Recording::new(&snapshot, &initial);
         if !recording.is_empty() {
-            
-            for o in [c10_cuda::OrderOfEquals::Address, c10_cuda::OrderOfEquals::Registration] {
-            let t = std::time::Instant::now();
-            let terms = history::Terms { config: c10_cuda::Config { order_of_equals: o, search_after_synchronize: false, ..Default::default() }, device_memory: 1<<45, compare: true };
-            let f = history::follow(snapshot.trace(device), &initial, &terms, &progress::Progress::new("x", 1)).unwrap();
-            eprintln!("{o:?} {:?} {:?} {:?} unk {} {:?}", f.placements, f.segments, f.first_difference, initial.live().filter(|b| !b.size_is_known).count(), t.elapsed());
-            }
             devices.push(DeviceReport { recording, outcome: None });
         }
     }

@@ -78,9 +78,11 @@ impl Page {
             )
         };
         self.field("starts", &start);
+        // It comes from the file, and may hold what a terminal acts on.
+        let configuration = recording.configuration.as_deref().map(|text| text.escape_debug().to_string());
         self.field(
             "configuration",
-            match recording.configuration.as_deref() {
+            match configuration.as_deref() {
                 None => "not recorded",
                 Some("") => "PyTorch's defaults",
                 Some(configuration) => configuration,
@@ -92,7 +94,8 @@ impl Page {
     fn memory(&mut self, device: &DeviceReport) {
         let recording = &device.recording;
         let peaks = device.outcome.as_ref().map(|outcome| outcome.peaks);
-        self.heading("Memory at its peak         recorded     replayed");
+        let replayed = if peaks.is_some() { "replayed" } else { "" };
+        self.heading(&format!("Memory at its peak         recorded     {replayed}"));
         let mut row = |name: &str, recorded: Option<u64>, replayed: Option<u64>, about: &str| {
             let cell =
                 |bytes: Option<u64>| bytes.map_or_else(String::new, |bytes| ByteSize(bytes).to_string());

@@ -121,7 +121,7 @@ fn the_page_tells_a_newcomer_what_happened() {
       starts           from an empty device
       configuration    not recorded
 
-    Memory at its peak         recorded     replayed
+    Memory at its peak         recorded
       requested                     0 B                what the program asked for
       reserved                      0 B                what the driver had given
     ");

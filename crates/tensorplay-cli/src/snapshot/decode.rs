@@ -20,8 +20,8 @@ type Result<T, E = ReadError> = std::result::Result<T, E>;
 ///
 /// # Errors
 /// The path of the value that is missing or of the wrong type.
-pub(crate) fn decode(values: &Values<'_>, root: ValueId, limit: usize) -> Result<Snapshot> {
-    let mut decoder = Decoder { values, left: limit };
+pub(crate) fn decode(values: &Values<'_>, root: ValueId, memory_bytes: usize) -> Result<Snapshot> {
+    let mut decoder = Decoder { values, left: memory_bytes };
     // `_snapshot()` gave the bare list of segments before there was a history.
     if let Some(segments) = values.sequence(root) {
         let segments = decoder.list(segments, &Path::Root, Decoder::segment)?;
@@ -53,7 +53,7 @@ pub(crate) fn decode(values: &Values<'_>, root: ValueId, limit: usize) -> Result
 
 struct Decoder<'v, 'a> {
     values: &'v Values<'a>,
-    /// Items that may still be made: a list that the file shares is small there and large here.
+    /// Bytes of memory that may still be taken: a list that the file shares is small there and large here.
     left: usize,
 }
 
@@ -259,10 +259,9 @@ impl<'v> Decoder<'v, '_> {
         path: &Path<'_>,
         mut read: impl FnMut(&mut Self, ValueId, &Path<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
-        self.left = self
-            .left
-            .checked_sub(ids.len())
-            .ok_or_else(|| path.error("the file shares lists to make too many values"))?;
+        let left = ids.len().checked_mul(size_of::<T>()).and_then(|bytes| self.left.checked_sub(bytes));
+        self.left =
+            left.ok_or_else(|| path.error("the file shares lists, and they need too much memory apart"))?;
         ids.iter().enumerate().map(|(index, &id)| read(self, id, &path.index(index))).collect()
     }
 

@@ -5,15 +5,15 @@
 pub(crate) struct Limits {
     /// Bytes of the file after decompression.
     pub(crate) input_bytes: u64,
-    /// Values, and references from lists and dicts to values. Each costs at most about 64 bytes of memory.
-    pub(crate) values: usize,
+    /// Bytes of memory for the values of the file, by their exact sizes; growing tables may take twice as much.
+    pub(crate) memory_bytes: usize,
     /// Containers within containers. A snapshot has seven.
     pub(crate) depth: u32,
 }
 
 impl Default for Limits {
-    /// 4 GiB, some 268 million values, 64 containers deep: many times a snapshot of a million events.
+    /// 4 GiB of file, 2 GiB of values, 64 containers deep: many times a snapshot of a million events.
     fn default() -> Self {
-        Self { input_bytes: 4 << 30, values: 1 << 28, depth: 64 }
+        Self { input_bytes: 4 << 30, memory_bytes: 2 << 30, depth: 64 }
     }
 }

@@ -69,7 +69,7 @@ pub(crate) fn read_snapshot(bytes: &[u8], limits: Limits) -> Result<Snapshot, Re
         bytes
     };
     let (values, root) = parse(bytes, limits)?;
-    let mut snapshot = decode::decode(&values, root, limits.values)?;
+    let mut snapshot = decode::decode(&values, root, limits.memory_bytes)?;
     check::check(&mut snapshot)?;
     Ok(snapshot)
 }

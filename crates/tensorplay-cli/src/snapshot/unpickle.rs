@@ -103,7 +103,7 @@ impl<'a> Machine<'a> {
             op::PUT | op::BINPUT | op::LONG_BINPUT | op::MEMOIZE => {
                 let index = self.memo_index(opcode)?;
                 let top = self.top()?;
-                self.values.charge(1)?;
+                self.values.charge(size_of::<ValueId>())?;
                 self.memo.put(index, top);
             }
             _ if op::reaches_outside(opcode) => return Err(refused(opcode)),

@@ -6,7 +6,7 @@
 //! - V1: a container that has been placed in another never changes again. A list or dict can therefore not
 //!   come to hold itself, and its depth is known when it is placed.
 //! - V2: no container is deeper than [`Limits::depth`].
-//! - V3: values and the references in containers together number at most [`Limits::values`].
+//! - V3: values, and the references to them, take at most [`Limits::memory_bytes`].
 
 use std::borrow::Cow;
 
@@ -58,6 +58,9 @@ struct Container {
     placed: bool,
 }
 
+/// A container, with the least that the allocator gives to its list.
+const CONTAINER_BYTES: usize = size_of::<Container>() + 4 * size_of::<ValueId>();
+
 /// The table of values; text is borrowed from the input where it can be.
 #[derive(Debug)]
 pub(crate) struct Values<'a> {
@@ -71,14 +74,15 @@ pub(crate) struct Values<'a> {
 impl<'a> Values<'a> {
     /// An empty table.
     pub(crate) fn new(limits: Limits) -> Self {
-        // Ids are 32 bits wide.
-        let limits = Limits { values: limits.values.min(u32::MAX as usize), ..limits };
+        // Ids are 32 bits wide, so that this many values can be told apart.
+        let ids = (u32::MAX as usize).saturating_mul(size_of::<Value>());
+        let limits = Limits { memory_bytes: limits.memory_bytes.min(ids), ..limits };
         Self { values: Vec::new(), texts: Vec::new(), containers: Vec::new(), charged: 0, limits }
     }
 
     /// Adds a value that is neither text nor a container.
     pub(crate) fn push(&mut self, value: Value) -> Result<ValueId, String> {
-        self.charge(1)?;
+        self.charge(size_of::<Value>())?;
         let id = ValueId(self.values.len() as u32);
         self.values.push(value);
         Ok(id)
@@ -95,6 +99,7 @@ impl<'a> Values<'a> {
 
     /// Adds text.
     pub(crate) fn push_text(&mut self, text: Cow<'a, str>) -> Result<ValueId, String> {
+        self.charge(size_of::<Cow<'_, str>>())?;
         let id = self.push(Value::Text(self.texts.len() as u32))?;
         self.texts.push(text);
         Ok(id)
@@ -102,6 +107,7 @@ impl<'a> Values<'a> {
 
     /// Adds a list, tuple or set.
     pub(crate) fn push_sequence(&mut self, children: &[ValueId]) -> Result<ValueId, String> {
+        self.charge(CONTAINER_BYTES)?;
         let id = self.push(Value::Sequence(self.containers.len() as u32))?;
         self.containers.push(Container::default());
         self.extend(id, children)?;
@@ -110,6 +116,7 @@ impl<'a> Values<'a> {
 
     /// Adds a dict of keys and values in turn.
     pub(crate) fn push_dict(&mut self, children: &[ValueId]) -> Result<ValueId, String> {
+        self.charge(CONTAINER_BYTES)?;
         let id = self.push(Value::Dict(self.containers.len() as u32))?;
         self.containers.push(Container::default());
         self.extend(id, children)?;
@@ -118,7 +125,7 @@ impl<'a> Values<'a> {
 
     /// Appends to a container.
     pub(crate) fn extend(&mut self, target: ValueId, children: &[ValueId]) -> Result<(), String> {
-        self.charge(children.len())?;
+        self.charge(size_of_val(children))?;
         let mut depth = 0;
         for &child in children {
             if let Some(child) = self.container_index(child) {
@@ -142,18 +149,18 @@ impl<'a> Values<'a> {
         Ok(())
     }
 
-    /// Counts `more` values or references against the limit.
+    /// Counts `more` bytes of memory against the limit.
     pub(crate) fn charge(&mut self, more: usize) -> Result<(), String> {
-        if more > self.limits.values - self.charged {
+        if more > self.limits.memory_bytes - self.charged {
             return Err(self.too_many());
         }
         self.charged += more;
         Ok(())
     }
 
-    /// Refuses a table beside this one that has reached the limit.
+    /// Refuses a stack of `count` references that has reached the limit by itself.
     pub(crate) fn check_count(&self, count: usize) -> Result<(), String> {
-        if count < self.limits.values { Ok(()) } else { Err(self.too_many()) }
+        if count < self.limits.memory_bytes / size_of::<ValueId>() { Ok(()) } else { Err(self.too_many()) }
     }
 
     /// The value of a number.
@@ -188,7 +195,7 @@ impl<'a> Values<'a> {
     }
 
     fn too_many(&self) -> String {
-        format!("the file holds more than {} values", self.limits.values)
+        format!("its values need more than {} bytes of memory", self.limits.memory_bytes)
     }
 
     fn container_index(&self, id: ValueId) -> Option<usize> {

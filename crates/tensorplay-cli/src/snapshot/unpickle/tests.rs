@@ -3,7 +3,7 @@
 use super::*;
 
 fn run(bytes: &[u8]) -> Result<String, String> {
-    run_limited(bytes, Limits { values: 10_000, ..Limits::default() })
+    run_limited(bytes, Limits { memory_bytes: 200_000, ..Limits::default() })
 }
 
 fn run_limited(bytes: &[u8], limits: Limits) -> Result<String, String> {
@@ -208,7 +208,7 @@ fn deep_nesting_is_refused_and_dropped_without_recursion() {
     let deep = |count: usize| [vec![b']'; count], vec![b'a'; count - 1], vec![b'.']].concat();
     assert!(run(&deep(60)).is_ok());
     assert!(run(&deep(66)).unwrap_err().ends_with("containers are nested more than 64 deep"));
-    let unlimited = Limits { values: 10_000_000, ..Limits::default() };
+    let unlimited = Limits { memory_bytes: 500_000_000, ..Limits::default() };
     assert!(run_limited(&deep(1_000_000), unlimited).unwrap_err().contains("nested more than 64"));
     // Tuples around tuples, marks on marks, and a table that is deep for all that it may be.
     assert!(run_limited(&[vec![b')'], vec![0x85; 1_000_000], vec![b'.']].concat(), unlimited).is_err());
@@ -246,22 +246,20 @@ fn a_shared_value_stays_shared() {
         laughs.extend(b"l\x94");
     }
     laughs.push(b'.');
-    let (values, root) = unpickle(&laughs, Limits { values: 1000, ..Limits::default() }).unwrap();
+    let (values, root) = unpickle(&laughs, Limits { memory_bytes: 10_000, ..Limits::default() }).unwrap();
     assert_eq!(values.sequence(root).unwrap().len(), 10);
 }
 
 #[test]
-fn the_number_of_values_is_bounded() {
-    let limits = Limits { values: 1000, ..Limits::default() };
+fn the_memory_for_values_is_bounded() {
+    let limits = Limits { memory_bytes: 4000, ..Limits::default() };
     for unit in [&b"K\x01"[..], b"]", b"N", b"(", b"N2", b"N\x94", b"U\x00"] {
         let text = run_limited(&unit.repeat(2000), limits).unwrap_err();
-        assert!(text.ends_with("the file holds more than 1000 values"), "{text}");
+        assert!(text.ends_with("its values need more than 4000 bytes of memory"), "{text}");
     }
-    let references = [b"N\x94](".to_vec(), b"h\x00".repeat(990), b"e.".to_vec()].concat();
-    assert!(run_limited(&references, limits).is_ok());
-    assert!(
-        run_limited(&[b"N\x94](".to_vec(), b"h\x00".repeat(999), b"e.".to_vec()].concat(), limits).is_err()
-    );
+    let references = |count| [b"N\x94](".to_vec(), b"h\x00".repeat(count), b"e.".to_vec()].concat();
+    assert!(run_limited(&references(950), limits).is_ok());
+    assert!(run_limited(&references(990), limits).is_err());
 }
 
 #[test]

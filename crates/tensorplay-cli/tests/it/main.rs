@@ -1,0 +1,38 @@
+//! The `tensorplay` command as a person calls it.
+
+mod hostile;
+mod info;
+mod replay;
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// The command, with nothing of the caller's environment that it reads.
+fn tensorplay() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tensorplay"));
+    command.env_remove("LD_LIBRARY_PATH").env_remove("RUST_BACKTRACE");
+    command
+}
+
+fn run<S: AsRef<OsStr>>(args: &[S]) -> Output {
+    tensorplay().args(args).output().expect("the command was built")
+}
+
+fn trace(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("testdata/traces/{name}.pickle.gz"))
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// The complaint of a run whose input was no use: one paragraph on the standard error and nothing else.
+fn complaint(output: &Output) -> String {
+    let error = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(output.stdout.is_empty(), "something was written before the error");
+    assert!(error.starts_with("error: ") && error.ends_with('\n') && error.lines().count() == 1, "{error}");
+    assert!(!error.contains("panicked"), "{error}");
+    error
+}
