@@ -28,9 +28,9 @@ impl Locked<'_> {
 
     /// Gives the segment at an address back if it is wholly free, and says whether it was.
     pub(crate) fn release_segment(&mut self, base: u64) -> Result<bool, DriverError> {
-        let mut free = self.large.free.iter().chain(self.small.free.iter());
-        let whole = free.find(|id| self.blocks[*id].ptr == base && !self.blocks[*id].is_split());
-        match whole {
+        let is_it = |id: &BlockId| self.blocks[*id].ptr == base && !self.blocks[*id].is_split();
+        let found = self.large.free.iter().chain(self.small.free.iter()).find(is_it);
+        match found {
             Some(id) => self.release_block(id).map(|()| true),
             None => Ok(false),
         }

@@ -2,19 +2,40 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
+
+use crate::size::ByteSize;
 
 /// Replays a memory snapshot that PyTorch wrote.
 ///
 /// The file is what `torch.cuda.memory._dump_snapshot` writes: a pickle, or the same as JSON, either of them
 /// gzip'd or not. Nothing in it is ever executed.
+///
+/// Its requests go through the caching allocator on a simulated device, and each decision is compared with the
+/// recording: exit code 0 when all that the file determines agree, 1 when one differs. With --conf or
+/// --device-memory the requests alone are replayed, to see what would have been: 0 when they fit, 1 when memory
+/// runs out.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("input").required(true).args(["file", "ops"])))]
 pub(crate) struct ReplayArgs {
     /// The snapshot.
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    #[arg(value_name = "FILE", conflicts_with = "oracle")]
+    pub(crate) file: Option<PathBuf>,
+    /// A trace of commands, as the oracle's `torch_replay` reads them.
+    #[arg(long, value_name = "FILE", requires = "oracle")]
+    pub(crate) ops: Option<PathBuf>,
+    /// Prints the lines that `torch_replay` prints for the trace. What is not given is taken from its environment
+    /// variables.
+    #[arg(long, requires = "ops")]
+    pub(crate) oracle: bool,
+    /// Memory of the device, such as 24GiB; unlimited unless given.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) device_memory: Option<ByteSize>,
+    /// The allocator's configuration, as in PYTORCH_CUDA_ALLOC_CONF; the recording's own unless given.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) conf: Option<String>,
     /// How the report is written.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    #[arg(long, value_enum, default_value_t = Format::Text, conflicts_with = "oracle")]
     pub(crate) format: Format,
 }
 

@@ -78,6 +78,13 @@ pub(super) fn follow(history: History<'_>, terms: &Terms, progress: &Progress) -
     })
 }
 
+impl Followed {
+    /// How much agreed: whether all did that is determined, then placements, then segments.
+    pub(super) fn agreement(&self) -> (bool, u64, u64) {
+        (self.first_difference.is_none(), self.placements.as_recorded, self.segments.agreed)
+    }
+}
+
 /// A pool of a stream: the stream, and whether it is the small one.
 type Pool = (u64, bool);
 
@@ -127,8 +134,9 @@ impl<'a> Follower<'a> {
         match event.action {
             Action::Alloc => self.allocate(player, index, event)?,
             Action::FreeRequested => {
-                let completes = next
-                    .is_some_and(|next| next.action == Action::FreeCompleted && next.address == event.address);
+                let completes = next.is_some_and(|next| {
+                    next.action == Action::FreeCompleted && next.address == event.address
+                });
                 player.free(event.address, completes)?;
             }
             Action::FreeCompleted => player.complete(event.address)?,

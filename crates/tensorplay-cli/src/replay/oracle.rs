@@ -4,7 +4,6 @@
 //! as they came from the driver, and an offset.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use c10_core::stat::{Stat, StatArray};
@@ -26,12 +25,10 @@ pub(crate) enum Stop {
     BadTrace(String),
     /// The allocator could not be made or a query failed.
     Allocator(Error),
-    /// The output could not be written.
-    Output(io::Error),
 }
 
 /// The state of a run.
-struct Oracle<'w> {
+struct Oracle {
     driver: Arc<SimDriver>,
     runtime: Runtime,
     allocator: CachingAllocator,
@@ -39,7 +36,7 @@ struct Oracle<'w> {
     streams: Vec<(Stream, StreamHandle)>,
     live: HashMap<i64, DataPtr>,
     segments: Segments,
-    out: &'w mut dyn Write,
+    out: String,
 }
 
 /// Runs all commands on one device of `device_memory` bytes, and prints the statistics at the end.
@@ -61,15 +58,16 @@ pub(crate) fn run(
         streams: Vec::with_capacity(STREAMS),
         live: HashMap::new(),
         segments: Segments::default(),
-        out,
+        out: String::new(),
     };
     for op in ops {
         oracle.step(op)?;
     }
-    oracle.print_stats()
+    oracle.print_stats()?;
+    Ok(oracle.out)
 }
 
-impl Oracle<'_> {
+impl Oracle {
     fn step(&mut self, op: &Op<'_>) -> Result<(), Stop> {
         let text = op.text;
         match op.command {
@@ -159,7 +157,7 @@ impl Oracle<'_> {
         let before = self.allocator.memory_allocated(0)?;
         match self.allocator.allocate(bytes) {
             Ok(ptr) => {
-                self.print_driver_calls()?;
+                self.print_driver_calls();
                 let block = self.allocator.memory_allocated(0)? - before;
                 let place = self.segments.place(ptr.as_ptr().addr() as u64);
                 self.live.insert(id, ptr);
@@ -185,23 +183,25 @@ impl Oracle<'_> {
     }
 
     fn say(&mut self, line: &str) -> Result<(), Stop> {
-        self.print_driver_calls()?;
-        writeln!(self.out, "{line}").map_err(Stop::Output)
-    }
-
-    fn print_driver_calls(&mut self) -> Result<(), Stop> {
-        for call in self.driver.take_calls() {
-            if let Some(line) = self.segments.driver_line(&call) {
-                writeln!(self.out, "{line}").map_err(Stop::Output)?;
-            }
-        }
+        self.print_driver_calls();
+        self.out += line;
+        self.out.push('\n');
         Ok(())
     }
 
+    fn print_driver_calls(&mut self) {
+        for call in self.driver.take_calls() {
+            if let Some(line) = self.segments.driver_line(&call) {
+                self.out += &line;
+                self.out.push('\n');
+            }
+        }
+    }
+
     fn print_stats(&mut self) -> Result<(), Stop> {
-        self.print_driver_calls()?;
-        let stats = self.allocator.device_stats(0)?;
-        self.out.write_all(stat_lines(&stats).as_bytes()).map_err(Stop::Output)
+        self.print_driver_calls();
+        self.out += &stat_lines(&self.allocator.device_stats(0)?);
+        Ok(())
     }
 }
 

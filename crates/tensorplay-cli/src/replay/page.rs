@@ -124,7 +124,10 @@ impl Page {
             configuration => configuration,
         };
         self.field("configuration", configuration);
-        let memory = ByteSize(outcome.device_memory_bytes);
+        let memory = match outcome.device_memory_bytes {
+            Some(bytes) => ByteSize(bytes).to_string(),
+            None => "unlimited memory".into(),
+        };
         match &outcome.out_of_memory {
             None => self.field("fits", &format!("yes, in {memory}")),
             Some(error) => {
@@ -133,6 +136,12 @@ impl Page {
                 self.field("", &error.message);
             }
         }
+        if outcome.compared {
+            self.comparison(outcome);
+        }
+    }
+
+    fn comparison(&mut self, outcome: &Outcome) {
         let placements = outcome.placements;
         let mut text =
             format!("{} of {} as recorded", grouped(placements.as_recorded), grouped(placements.compared));
@@ -141,7 +150,10 @@ impl Page {
         }
         self.field("placements", &text);
         let segments = outcome.segments;
-        let text = format!("{} of {} as recorded", grouped(segments.agreed), grouped(segments.compared));
+        let mut text = format!("{} of {} as recorded", grouped(segments.agreed), grouped(segments.compared));
+        if segments.not_determined > 0 {
+            let _ = write!(text, "; {} that the file leaves open", grouped(segments.not_determined));
+        }
         self.field("segments", &text);
         self.field(
             "equal blocks",

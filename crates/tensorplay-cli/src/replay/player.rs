@@ -162,7 +162,11 @@ impl Player {
         let calls = self.driver.take_calls().into_iter();
         let calls = calls.filter(|call| call.status.is_none() && matches!(call.name, "malloc" | "free"));
         calls
-            .map(|call| SegmentChange { obtained: call.name == "malloc", address: call.ptr.0, bytes: call.bytes })
+            .map(|call| SegmentChange {
+                obtained: call.name == "malloc",
+                address: call.ptr.0,
+                bytes: call.bytes,
+            })
             .collect()
     }
 

@@ -27,8 +27,10 @@ pub(crate) struct DeviceReport {
 pub(crate) struct Outcome {
     /// The allocator's configuration string, empty for the defaults.
     pub(crate) configuration: String,
-    /// Memory of the device, in bytes.
-    pub(crate) device_memory_bytes: u64,
+    /// Memory of the device, in bytes; `None` is unlimited.
+    pub(crate) device_memory_bytes: Option<u64>,
+    /// Whether the replay's decisions were compared with the recording's.
+    pub(crate) compared: bool,
     /// Which of several free blocks of one size was taken.
     pub(crate) order_of_equals: OrderOfEquals,
     /// Where allocations went, against the recording.
@@ -73,6 +75,8 @@ pub(crate) struct SegmentAgreement {
     pub(crate) compared: u64,
     /// Those that the replay had at the same moment with the same size.
     pub(crate) agreed: u64,
+    /// Segment events that the recording leaves open.
+    pub(crate) not_determined: u64,
 }
 
 /// Peaks in bytes; see `torch.cuda.memory_stats`.
@@ -108,6 +112,14 @@ pub(crate) struct OutOfMemory {
 }
 
 impl ReplayReport {
+    /// Whether all that was compared agreed, and everything fitted.
+    pub(crate) fn is_as_wanted(&self) -> bool {
+        let outcomes = self.devices.iter().filter_map(|device| device.outcome.as_ref());
+        outcomes
+            .into_iter()
+            .all(|outcome| outcome.first_difference.is_none() && outcome.out_of_memory.is_none())
+    }
+
     /// The report as one JSON object.
     pub(crate) fn to_json(&self) -> String {
         let mut json = serde_json::to_string_pretty(self).expect("numbers and strings have a JSON form");

@@ -57,7 +57,8 @@ fn inferred(snapshot: &Snapshot) -> RecordedConfig {
     let shown = traces.flat_map(|trace| trace.windows(2)).find_map(|pair| {
         let causes = pair[0].action == Action::SegmentAlloc && pair[1].action == Action::Alloc;
         let middling = pair[1].size > MIB && pair[1].size < 10 * MIB;
-        (causes && middling && pair[0].size > 10 * MIB && pair[0].size.is_multiple_of(MIB)).then_some(pair[0].size)
+        (causes && middling && pair[0].size > 10 * MIB && pair[0].size.is_multiple_of(MIB))
+            .then_some(pair[0].size)
     });
     if let Some(size) = shown.filter(|size| *size != config.large_segment_size) {
         config.large_segment_size = size;

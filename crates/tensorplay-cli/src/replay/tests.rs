@@ -26,10 +26,11 @@ fn report() -> ReplayReport {
     };
     let outcome = Outcome {
         configuration: String::new(),
-        device_memory_bytes: 24 << 30,
+        device_memory_bytes: Some(24 << 30),
+        compared: true,
         order_of_equals: OrderOfEquals::Address,
         placements: Placements { compared: 7_940, as_recorded: 7_939, not_determined: 6 },
-        segments: SegmentAgreement { compared: 61, agreed: 60 },
+        segments: SegmentAgreement { compared: 61, agreed: 60, not_determined: 0 },
         first_difference: Some("event 17: 512 bytes at 0x10200, recorded at 0x10000".into()),
         peaks: Peaks {
             requested_bytes: 1_700 << 20,
