@@ -24,6 +24,7 @@ use c10_core::DeviceIndex;
 pub mod handle;
 mod launch;
 mod props;
+pub mod real;
 pub mod sim;
 mod status;
 
