@@ -1,3 +1,10 @@
 //! Behaviour of `c10-cuda` at its edge.
 
+mod decorators;
+mod driver_rules;
+mod sim_faults;
 mod sim_memory;
+mod sim_placement;
+mod sim_schedule;
+mod sim_work;
+mod support;

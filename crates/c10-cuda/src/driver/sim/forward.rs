@@ -80,7 +80,10 @@ impl Driver for SimDriver {
     }
 
     unsafe fn free(&self, ptr: DevicePtr) -> Result<()> {
-        self.call(CallName::Free, Site::at(ptr, 0), |s, _| s.free(ptr))
+        self.call(CallName::Free, Site::at(ptr, 0), |s, site| {
+            site.bytes = s.free(ptr)?;
+            Ok(())
+        })
     }
 
     fn granularity(&self, device: DeviceIndex) -> Result<u64> {

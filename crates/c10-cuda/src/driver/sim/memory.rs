@@ -99,12 +99,13 @@ impl State {
         Ok(DevicePtr(at))
     }
 
-    /// Frees a range. The work that is under way goes on; what of it uses the range will fault.
-    pub(super) fn free(&mut self, ptr: DevicePtr) -> Result<(), Status> {
+    /// Frees a range and gives its length. The work that is under way goes on; what of it uses the range will
+    /// fault.
+    pub(super) fn free(&mut self, ptr: DevicePtr) -> Result<u64, Status> {
         let allocation = self.memory.allocations.remove(&ptr.0).ok_or(Status::InvalidValue)?;
         self.give_addresses(ptr.0, allocation.extent);
         self.device_mut(allocation.device)?.in_use -= allocation.capacity;
-        Ok(())
+        Ok(allocation.bytes)
     }
 
     /// Whether a range can lie where a script puts it.
