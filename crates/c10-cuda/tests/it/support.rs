@@ -3,6 +3,7 @@
     unsafe_code,
     reason = "calls the raw layer; host ends of copies are leaked, so that they stay valid"
 )]
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use c10_cuda::driver::{
     Access, CopyEnd, DevicePtr, Driver, KernelLaunch, KernelMemory, Result, StreamHandle, VaRange,
