@@ -140,6 +140,8 @@ fn mapped_memory_needs_access_first() {
     assert_eq!(try_fill(1), Some(AccessFault::NoAccess), "device 1 was let in, not 0");
     sim.set_access(at, 2 * MIB, &[0]).unwrap();
     assert_eq!(try_fill(2 * MIB), None);
+    assert_eq!(read(&*sim, at, 1, StreamHandle::default_of(1)), [1], "device 1 is still let in");
+    assert!(sim.take_faults().is_empty());
     assert_eq!(try_fill(2 * MIB + 1), Some(AccessFault::NotMapped));
     fill(&*sim, at, 1, 1, S0).unwrap();
     unmap(&*sim, at, 2 * MIB).unwrap();
