@@ -28,7 +28,11 @@ pub trait KernelMemory {
     fn write(&mut self, index: usize, offset: u64, bytes: &[u8]);
 }
 
-/// The body of a kernel, run on the host in the stream's order.
+/// The body of a kernel, run on the host in the stream's order, by whichever thread makes the stream go on.
+///
+/// It must not call a driver, which refuses with [`Status::NotPermitted`](super::Status::NotPermitted), and must
+/// not wait for a lock that anybody holds while calling one: it would wait for itself. The same goes for what
+/// dropping its captures does. (CUDA asks the same of host functions.)
 pub type KernelBody = Box<dyn FnOnce(&mut dyn KernelMemory) + Send>;
 
 /// A kernel to be issued.

@@ -21,15 +21,20 @@ use std::ptr::NonNull;
 
 use c10_core::DeviceIndex;
 
+mod checked;
 pub mod handle;
 mod launch;
 mod props;
+pub mod real;
+mod record;
 pub mod sim;
 mod status;
 
+pub use checked::Checked;
 pub use handle::{DevicePtr, EventHandle, PhysHandle, StreamHandle, VaRange};
 pub use launch::{Access, KernelBody, KernelLaunch, KernelMemory};
 pub use props::{DeviceProps, MemoryInfo};
+pub use record::Record;
 pub use status::{DriverError, Status};
 
 /// The result of a driver call.

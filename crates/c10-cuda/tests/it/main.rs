@@ -1,4 +1,11 @@
 //! Behaviour of `c10-cuda` at its edge.
 
+mod decorators;
+mod driver_rules;
+mod sim_faults;
 mod sim_memory;
 mod summary;
+mod sim_placement;
+mod sim_schedule;
+mod sim_work;
+mod support;

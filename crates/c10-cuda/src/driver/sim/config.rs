@@ -6,6 +6,8 @@ use super::fault::FaultPlan;
 pub const DEFAULT_BYTES: u64 = 80 << 30;
 /// The addresses that a device has for reservations unless said otherwise: 4 TiB.
 pub const DEFAULT_RESERVABLE_BYTES: u64 = 4 << 40;
+/// The limit of pinned host memory unless said otherwise: 64 GiB.
+pub const DEFAULT_PINNED_BYTES: u64 = 64 << 30;
 /// How many devices a machine can have: beyond, addresses would pass 2^53 and not survive JSON.
 pub const MAX_DEVICES: usize = 32;
 
@@ -33,6 +35,8 @@ pub struct SimConfig {
     pub completion: Completion,
     /// Which calls fail.
     pub faults: FaultPlan,
+    /// The limit of pinned host memory, in bytes.
+    pub pinned_bytes: u64,
     /// Whether devices can reach each other's memory.
     pub peers: bool,
     /// How many calls, and how many items of work, are kept for
@@ -48,6 +52,7 @@ impl Default for SimConfig {
             reservable_bytes: DEFAULT_RESERVABLE_BYTES,
             completion: Completion::Manual,
             faults: FaultPlan::default(),
+            pinned_bytes: DEFAULT_PINNED_BYTES,
             peers: true,
             log_calls: 0,
         }

@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use c10_core::DeviceIndex;
 
+use super::access::Toucher;
 use super::call::CallName;
 use super::config::SimConfig;
 use super::fault::{FaultPlan, Faults};
 use super::log::{Call, Work};
+use super::report::{AccessFault, WorkFault};
 use super::state::State;
 use crate::driver::{DevicePtr, DriverError, EventHandle, Result, Status, StreamHandle};
 
@@ -25,6 +27,8 @@ pub struct SimDriver {
 /// What a call was given, for the log.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Site {
+    /// `None` when it is the device of `ptr`.
+    pub(super) device: Option<DeviceIndex>,
     pub(super) ptr: DevicePtr,
     pub(super) bytes: u64,
     pub(super) stream: Option<StreamHandle>,
@@ -101,6 +105,25 @@ impl SimDriver {
         self.lock().work.take()
     }
 
+    /// Takes the faults of work, oldest first. Each device's next synchronising call has told, or will tell, of
+    /// them once, with [`Status::IllegalAddress`]; the device goes on, so that a test can go on.
+    pub fn take_faults(&self) -> Vec<WorkFault> {
+        std::mem::take(&mut self.lock().work_faults)
+    }
+
+    /// Copies out of a device's memory as it is now, in no order with any work.
+    ///
+    /// # Errors
+    /// [`AccessFault::NotLive`] and its like when not all of the range is live.
+    pub fn peek(&self, ptr: DevicePtr, out: &mut [u8]) -> std::result::Result<(), AccessFault> {
+        let state = self.lock();
+        let device = state.device_of(ptr);
+        let who = Toucher { device, reach: u32::MAX, by_copy: true, issued_at: u64::MAX };
+        let pieces = state.memory.resolve(ptr, out.len() as u64, &who)?;
+        state.memory.read(&pieces, 0, out);
+        Ok(())
+    }
+
     /// Keeps the last `calls` calls and items of work from here on; 0 keeps none.
     pub fn log_calls(&self, calls: usize) {
         let mut state = self.lock();
@@ -151,14 +174,14 @@ impl SimDriver {
     pub(super) fn call<T>(
         &self,
         name: CallName,
-        device: DeviceIndex,
         mut site: Site,
         op: impl FnOnce(&mut State, &mut Site) -> std::result::Result<T, Status>,
     ) -> Result<T> {
         if RUNS_WORK.get() {
-            return Err(DriverError::new(name.as_str(), Status::NotPermitted, device));
+            return Err(DriverError::new(name.as_str(), Status::NotPermitted, site.device.unwrap_or(0)));
         }
         let mut state = self.lock();
+        let device = site.device.unwrap_or_else(|| state.device_of(site.ptr));
         state.counts[name as usize] += 1;
         state.progress();
         let result = match state.planned_fault(name, device, site.bytes) {
@@ -167,7 +190,7 @@ impl SimDriver {
         };
         let status = result.as_ref().err().copied();
         if state.calls.is_on() && (status.is_some() || !name.only_asks()) {
-            let Site { ptr, bytes, stream, event } = site;
+            let Site { ptr, bytes, stream, event, device: _ } = site;
             state.calls.push(Call { name: name.as_str(), device, ptr, bytes, stream, event, status });
         }
         result.map_err(|status| DriverError::new(name.as_str(), status, device))

@@ -1,4 +1,7 @@
-#![expect(unsafe_code, reason = "implements the trait's unsafe fns; there is no unsafe block here")]
+#![expect(
+    unsafe_code,
+    reason = "implements the trait's unsafe fns, and hands host pointers on as their callers promised"
+)]
 //! [`Driver`] for [`SimDriver`]: each call names itself and goes to the file of its subject.
 
 use std::ptr::NonNull;
@@ -7,17 +10,22 @@ use c10_core::DeviceIndex;
 
 use super::call::CallName;
 use super::driver::{SimDriver, Site};
+use super::host_bytes::{HostRange, free_pinned};
 use super::space::GRANULARITY;
-use super::state::device_of_address;
 use super::stream::PRIORITY_RANGE;
+use super::work::End;
 use crate::driver::{
     CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle, IpcHandle, KernelLaunch,
     MemoryInfo, PhysHandle, Result, Status, StreamHandle, VaRange, sealed,
 };
 
 impl Site {
-    fn bytes(bytes: u64) -> Self {
-        Self { bytes, ..Self::default() }
+    fn device(device: DeviceIndex) -> Self {
+        Self { device: Some(device), ..Self::default() }
+    }
+
+    fn bytes(device: DeviceIndex, bytes: u64) -> Self {
+        Self { bytes, ..Self::device(device) }
     }
 
     fn at(ptr: DevicePtr, bytes: u64) -> Self {
@@ -25,11 +33,11 @@ impl Site {
     }
 
     fn on(stream: StreamHandle) -> Self {
-        Self { stream: Some(stream), ..Self::default() }
+        Self { stream: Some(stream), ..Self::device(stream.device) }
     }
 
     fn of(event: EventHandle) -> Self {
-        Self { event: Some(event), ..Self::default() }
+        Self { event: Some(event), ..Self::device(event.device) }
     }
 }
 
@@ -45,7 +53,7 @@ impl Driver for SimDriver {
     }
 
     fn device_props(&self, device: DeviceIndex) -> Result<DeviceProps> {
-        self.call(CallName::DeviceProps, device, Site::default(), |s, _| {
+        self.call(CallName::DeviceProps, Site::device(device), |s, _| {
             Ok(DeviceProps {
                 name: "Simulated device".to_owned(),
                 total_memory: s.device(device)?.total,
@@ -57,74 +65,71 @@ impl Driver for SimDriver {
     }
 
     fn memory_info(&self, device: DeviceIndex) -> Result<MemoryInfo> {
-        self.call(CallName::MemoryInfo, device, Site::default(), |s, _| s.memory_info(device))
+        self.call(CallName::MemoryInfo, Site::device(device), |s, _| s.memory_info(device))
     }
 
     fn device_synchronize(&self, device: DeviceIndex) -> Result<()> {
-        self.call(CallName::DeviceSynchronize, device, Site::default(), |s, _| s.device_synchronize(device))
+        self.call(CallName::DeviceSynchronize, Site::device(device), |s, _| s.device_synchronize(device))
     }
 
     fn malloc(&self, device: DeviceIndex, bytes: u64) -> Result<DevicePtr> {
-        self.call(CallName::Malloc, device, Site::bytes(bytes), |s, site| {
+        self.call(CallName::Malloc, Site::bytes(device, bytes), |s, site| {
             site.ptr = s.malloc(device, bytes)?;
             Ok(site.ptr)
         })
     }
 
     unsafe fn free(&self, ptr: DevicePtr) -> Result<()> {
-        self.call(CallName::Free, device_of_address(ptr.0), Site::at(ptr, 0), |s, _| s.free(ptr))
+        self.call(CallName::Free, Site::at(ptr, 0), |s, site| {
+            site.bytes = s.free(ptr)?;
+            Ok(())
+        })
     }
 
     fn granularity(&self, device: DeviceIndex) -> Result<u64> {
-        self.call(CallName::Granularity, device, Site::default(), |s, _| {
-            s.device(device).map(|_| GRANULARITY)
-        })
+        self.call(CallName::Granularity, Site::device(device), |s, _| s.device(device).map(|_| GRANULARITY))
     }
 
     fn reserve(&self, device: DeviceIndex, bytes: u64) -> Result<VaRange> {
-        self.call(CallName::Reserve, device, Site::bytes(bytes), |_, _| Err(Status::NotSupported))
+        self.call(CallName::Reserve, Site::bytes(device, bytes), |s, site| {
+            let range = s.reserve(device, bytes)?;
+            site.ptr = range.base;
+            Ok(range)
+        })
     }
 
     unsafe fn free_range(&self, range: VaRange) -> Result<()> {
-        let site = Site::at(range.base, range.bytes);
-        self.call(CallName::FreeRange, device_of_address(range.base.0), site, |_, _| {
-            Err(Status::NotSupported)
-        })
+        self.call(CallName::FreeRange, Site::at(range.base, range.bytes), |s, _| s.free_range(range))
     }
 
     fn create(&self, device: DeviceIndex, bytes: u64) -> Result<PhysHandle> {
-        self.call(CallName::Create, device, Site::bytes(bytes), |_, _| Err(Status::NotSupported))
+        self.call(CallName::Create, Site::bytes(device, bytes), |s, _| s.create(device, bytes))
     }
 
     fn release(&self, memory: PhysHandle) -> Result<()> {
-        self.call(CallName::Release, memory.device, Site::bytes(memory.bytes), |_, _| {
-            Err(Status::NotSupported)
-        })
+        self.call(CallName::Release, Site::bytes(memory.device, memory.bytes), |s, _| s.release(memory))
     }
 
     fn map(&self, at: DevicePtr, memory: PhysHandle) -> Result<()> {
-        let site = Site::at(at, memory.bytes);
-        self.call(CallName::Map, memory.device, site, |_, _| Err(Status::NotSupported))
+        self.call(CallName::Map, Site::at(at, memory.bytes), |s, _| s.map(at, memory))
     }
 
-    fn set_access(&self, at: DevicePtr, bytes: u64, _devices: &[DeviceIndex]) -> Result<()> {
-        let site = Site::at(at, bytes);
-        self.call(CallName::SetAccess, device_of_address(at.0), site, |_, _| Err(Status::NotSupported))
+    fn set_access(&self, at: DevicePtr, bytes: u64, devices: &[DeviceIndex]) -> Result<()> {
+        self.call(CallName::SetAccess, Site::at(at, bytes), |s, _| s.set_access(at, bytes, devices))
     }
 
     unsafe fn unmap(&self, at: DevicePtr, bytes: u64) -> Result<()> {
-        let site = Site::at(at, bytes);
-        self.call(CallName::Unmap, device_of_address(at.0), site, |_, _| Err(Status::NotSupported))
+        self.call(CallName::Unmap, Site::at(at, bytes), |s, _| s.unmap(at, bytes))
     }
 
     fn stream_priority_range(&self, device: DeviceIndex) -> Result<(i32, i32)> {
-        self.call(CallName::StreamPriorityRange, device, Site::default(), |s, _| {
+        self.call(CallName::StreamPriorityRange, Site::device(device), |s, _| {
             s.device(device).map(|_| PRIORITY_RANGE)
         })
     }
 
     fn stream_create(&self, device: DeviceIndex, priority: i32) -> Result<StreamHandle> {
-        self.call(CallName::StreamCreate, device, Site::default(), |s, site| {
+        self.call(CallName::StreamCreate, Site::device(device), |s, site| {
             let stream = s.stream_create(device, priority)?;
             site.stream = Some(stream);
             Ok(stream)
@@ -132,25 +137,25 @@ impl Driver for SimDriver {
     }
 
     fn stream_destroy(&self, stream: StreamHandle) -> Result<()> {
-        self.call(CallName::StreamDestroy, stream.device, Site::on(stream), |s, _| s.stream_destroy(stream))
+        self.call(CallName::StreamDestroy, Site::on(stream), |s, _| s.stream_destroy(stream))
     }
 
     fn stream_query(&self, stream: StreamHandle) -> Result<bool> {
-        self.call(CallName::StreamQuery, stream.device, Site::on(stream), |s, _| s.stream_query(stream))
+        self.call(CallName::StreamQuery, Site::on(stream), |s, _| s.stream_query(stream))
     }
 
     fn stream_synchronize(&self, stream: StreamHandle) -> Result<()> {
         let site = Site::on(stream);
-        self.call(CallName::StreamSynchronize, stream.device, site, |s, _| s.stream_synchronize(stream))
+        self.call(CallName::StreamSynchronize, site, |s, _| s.stream_synchronize(stream))
     }
 
     fn stream_wait_event(&self, stream: StreamHandle, event: EventHandle) -> Result<()> {
         let site = Site { event: Some(event), ..Site::on(stream) };
-        self.call(CallName::StreamWaitEvent, stream.device, site, |s, _| s.stream_wait_event(stream, event))
+        self.call(CallName::StreamWaitEvent, site, |s, _| s.stream_wait_event(stream, event))
     }
 
     fn event_create(&self, device: DeviceIndex, flags: EventFlags) -> Result<EventHandle> {
-        self.call(CallName::EventCreate, device, Site::default(), |s, site| {
+        self.call(CallName::EventCreate, Site::device(device), |s, site| {
             let event = s.event_create(device, flags)?;
             site.event = Some(event);
             Ok(event)
@@ -158,77 +163,96 @@ impl Driver for SimDriver {
     }
 
     fn event_destroy(&self, event: EventHandle) -> Result<()> {
-        self.call(CallName::EventDestroy, event.device, Site::of(event), |s, _| s.event_destroy(event))
+        self.call(CallName::EventDestroy, Site::of(event), |s, _| s.event_destroy(event))
     }
 
     fn event_record(&self, event: EventHandle, stream: StreamHandle) -> Result<()> {
         let site = Site { event: Some(event), ..Site::on(stream) };
-        self.call(CallName::EventRecord, event.device, site, |s, _| s.event_record(event, stream))
+        self.call(CallName::EventRecord, site, |s, _| s.event_record(event, stream))
     }
 
     fn event_query(&self, event: EventHandle) -> Result<bool> {
-        self.call(CallName::EventQuery, event.device, Site::of(event), |s, _| s.event_query(event))
+        self.call(CallName::EventQuery, Site::of(event), |s, _| s.event_query(event))
     }
 
     fn event_synchronize(&self, event: EventHandle) -> Result<()> {
         let site = Site::of(event);
-        self.call(CallName::EventSynchronize, event.device, site, |s, _| s.event_synchronize(event))
+        self.call(CallName::EventSynchronize, site, |s, _| s.event_synchronize(event))
     }
 
     fn event_elapsed_ms(&self, start: EventHandle, end: EventHandle) -> Result<f32> {
         let site = Site::of(start);
-        self.call(CallName::EventElapsedMs, start.device, site, |s, _| s.event_elapsed_ms(start, end))
+        self.call(CallName::EventElapsedMs, site, |s, _| s.event_elapsed_ms(start, end))
     }
 
-    unsafe fn copy(&self, _dst: CopyEnd, _src: CopyEnd, bytes: u64, stream: StreamHandle) -> Result<()> {
-        let site = Site { bytes, ..Site::on(stream) };
-        self.call(CallName::Copy, stream.device, site, |_, _| Err(Status::NotSupported))
+    unsafe fn copy(&self, dst: CopyEnd, src: CopyEnd, bytes: u64, stream: StreamHandle) -> Result<()> {
+        let ptr = match (dst, src) {
+            (CopyEnd::Device(ptr), _) | (CopyEnd::Host(_), CopyEnd::Device(ptr)) => ptr,
+            (CopyEnd::Host(_), CopyEnd::Host(_)) => DevicePtr::NULL,
+        };
+        let end = |end| match end {
+            CopyEnd::Device(ptr) => Some(End::Device(ptr)),
+            // SAFETY: until the copy has run, the caller keeps both ends valid and to the copy alone; the range
+            // is dropped when it has run, or with the driver.
+            CopyEnd::Host(ptr) => unsafe { HostRange::new(ptr, bytes) }.map(End::Host),
+        };
+        let site = Site { ptr, bytes, ..Site::on(stream) };
+        self.call(CallName::Copy, site, |s, _| match (end(dst), end(src)) {
+            _ if bytes == 0 => s.stream_id(stream).map(|_| ()),
+            (Some(dst), Some(src)) => s.copy(stream, dst, src, bytes),
+            _ => Err(Status::InvalidValue),
+        })
     }
 
-    unsafe fn fill(&self, dst: DevicePtr, _value: u8, bytes: u64, stream: StreamHandle) -> Result<()> {
+    unsafe fn fill(&self, dst: DevicePtr, value: u8, bytes: u64, stream: StreamHandle) -> Result<()> {
         let site = Site { ptr: dst, bytes, ..Site::on(stream) };
-        self.call(CallName::Fill, stream.device, site, |_, _| Err(Status::NotSupported))
+        self.call(CallName::Fill, site, |s, _| s.fill(stream, dst, value, bytes))
     }
 
     fn host_alloc(&self, bytes: u64) -> Result<NonNull<u8>> {
-        self.call(CallName::HostAlloc, 0, Site::bytes(bytes), |_, _| Err(Status::NotSupported))
+        self.call(CallName::HostAlloc, Site::bytes(0, bytes), |s, _| s.host_alloc(bytes))
     }
 
-    unsafe fn host_free(&self, _ptr: NonNull<u8>) -> Result<()> {
-        self.call(CallName::HostFree, 0, Site::default(), |_, _| Err(Status::NotSupported))
+    unsafe fn host_free(&self, ptr: NonNull<u8>) -> Result<()> {
+        self.call(CallName::HostFree, Site::device(0), |s, site| {
+            site.bytes = s.pinned.forget(ptr)?;
+            // SAFETY: it was live until the line above, with these bytes; the caller says that nobody uses it.
+            unsafe { free_pinned(ptr, site.bytes) };
+            Ok(())
+        })
     }
 
     fn capture_state(&self, stream: StreamHandle) -> Result<CaptureState> {
-        self.call(CallName::CaptureState, stream.device, Site::on(stream), |s, _| {
+        self.call(CallName::CaptureState, Site::on(stream), |s, _| {
             s.stream_id(stream).map(|_| CaptureState::None)
         })
     }
 
     fn can_access_peer(&self, device: DeviceIndex, peer: DeviceIndex) -> Result<bool> {
-        self.call(CallName::CanAccessPeer, device, Site::default(), |s, _| s.can_access_peer(device, peer))
+        self.call(CallName::CanAccessPeer, Site::device(device), |s, _| s.can_access_peer(device, peer))
     }
 
     fn enable_peer_access(&self, device: DeviceIndex, peer: DeviceIndex) -> Result<()> {
-        self.call(CallName::EnablePeerAccess, device, Site::default(), |s, _| {
-            s.enable_peer_access(device, peer)
-        })
+        self.call(CallName::EnablePeerAccess, Site::device(device), |s, _| s.enable_peer_access(device, peer))
     }
 
     fn ipc_export(&self, ptr: DevicePtr) -> Result<IpcHandle> {
         let site = Site::at(ptr, 0);
-        self.call(CallName::IpcExport, device_of_address(ptr.0), site, |_, _| Err(Status::NotSupported))
+        self.call(CallName::IpcExport, site, |_, _| Err(Status::NotSupported))
     }
 
     unsafe fn ipc_open(&self, device: DeviceIndex, _handle: &IpcHandle) -> Result<DevicePtr> {
-        self.call(CallName::IpcOpen, device, Site::default(), |_, _| Err(Status::NotSupported))
+        self.call(CallName::IpcOpen, Site::device(device), |_, _| Err(Status::NotSupported))
     }
 
     unsafe fn ipc_close(&self, ptr: DevicePtr) -> Result<()> {
         let site = Site::at(ptr, 0);
-        self.call(CallName::IpcClose, device_of_address(ptr.0), site, |_, _| Err(Status::NotSupported))
+        self.call(CallName::IpcClose, site, |_, _| Err(Status::NotSupported))
     }
 
-    unsafe fn launch(&self, stream: StreamHandle, _kernel: KernelLaunch) -> Result<()> {
-        self.call(CallName::Launch, stream.device, Site::on(stream), |_, _| Err(Status::NotSupported))
+    unsafe fn launch(&self, stream: StreamHandle, kernel: KernelLaunch) -> Result<()> {
+        // A kernel that is refused is dropped after the lock is: its body may own anything.
+        let mut kernel = Some(kernel);
+        self.call(CallName::Launch, Site::on(stream), |s, _| s.launch(stream, &mut kernel))
     }
 }

@@ -69,7 +69,7 @@ impl fmt::Display for Work {
 }
 
 /// A handle's number: its index, with the generation behind a dot after the first.
-struct Number(u64);
+pub(super) struct Number(pub(super) u64);
 
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,34 +4,65 @@ use std::collections::BTreeMap;
 
 use c10_core::DeviceIndex;
 
+use super::bytes::Bytes;
+use super::slab::Slab;
 use super::space::round_up;
 use super::state::State;
+use super::vmm::{Mapping, Physical, Reservation};
 use crate::driver::{DevicePtr, MemoryInfo, Status};
 
 /// A range that `malloc` gave.
 #[derive(Debug)]
 pub(super) struct Allocation {
     pub(super) device: DeviceIndex,
+    /// What was asked for.
+    pub(super) bytes: u64,
     /// What it takes of the addresses: whole units where the simulator chose the place.
     pub(super) extent: u64,
     /// What it takes of the device's memory.
-    pub(super) capacity: u64,
+    capacity: u64,
+    /// Tells it from what lived there before.
+    pub(super) birth: u64,
+    pub(super) contents: Bytes,
 }
 
-/// What lives at which address.
-#[derive(Debug, Default)]
+/// What lives at which address. No two allocations or reservations overlap, on any device; each mapping lies in
+/// one reservation.
+#[derive(Debug)]
 pub(super) struct Memory {
-    /// By first address; no two overlap, on any device.
     pub(super) allocations: BTreeMap<u64, Allocation>,
-    /// How many ranges have come to life.
+    pub(super) reservations: BTreeMap<u64, Reservation>,
+    pub(super) mappings: BTreeMap<u64, Mapping>,
+    pub(super) physical: Slab<Physical>,
+    /// How many allocations and mappings have come to life.
     pub(super) births: u64,
 }
 
 impl Memory {
-    /// Whether any live range or reservation touches `[at, at + bytes)`.
+    pub(super) const fn new() -> Self {
+        Self {
+            allocations: BTreeMap::new(),
+            reservations: BTreeMap::new(),
+            mappings: BTreeMap::new(),
+            physical: Slab::new(),
+            births: 0,
+        }
+    }
+
+    /// The device whose memory or reservation an address lies in.
+    pub(super) fn device_at(&self, at: u64) -> Option<DeviceIndex> {
+        let allocation = self.allocations.range(..=at).next_back();
+        let reservation = self.reservations.range(..=at).next_back();
+        allocation
+            .and_then(|(&base, a)| (at - base < a.extent).then_some(a.device))
+            .or_else(|| reservation.and_then(|(&base, r)| (at - base < r.bytes).then_some(r.device)))
+    }
+
+    /// Whether any allocation or reservation touches `[at, at + bytes)`.
     fn is_taken(&self, at: u64, bytes: u64) -> bool {
         let end = at.saturating_add(bytes);
         self.allocations.range(..end).next_back().is_some_and(|(&base, a)| base + a.extent > at)
+            || self.reservations.range(..end).next_back().is_some_and(|(&base, r)| base + r.bytes > at)
     }
 }
 
@@ -61,16 +92,20 @@ impl State {
         if scripted.is_some() {
             state.malloc_space.scripted_taken();
         }
-        self.memory.allocations.insert(at, Allocation { device, extent, capacity });
+        self.memory.births += 1;
+        let birth = self.memory.births;
+        let allocation = Allocation { device, bytes, extent, capacity, birth, contents: Bytes::default() };
+        self.memory.allocations.insert(at, allocation);
         Ok(DevicePtr(at))
     }
 
-    /// Frees a range; the work that is under way goes on. Gives its device and capacity.
-    pub(super) fn free(&mut self, ptr: DevicePtr) -> Result<(), Status> {
+    /// Frees a range and gives its length. The work that is under way goes on; what of it uses the range will
+    /// fault.
+    pub(super) fn free(&mut self, ptr: DevicePtr) -> Result<u64, Status> {
         let allocation = self.memory.allocations.remove(&ptr.0).ok_or(Status::InvalidValue)?;
         self.give_addresses(ptr.0, allocation.extent);
         self.device_mut(allocation.device)?.in_use -= allocation.capacity;
-        Ok(())
+        Ok(allocation.bytes)
     }
 
     /// Whether a range can lie where a script puts it.

@@ -1,25 +1,74 @@
 //! The simulated device: a [`Driver`](super::Driver) that needs no GPU and no CUDA.
+//!
+//! Each [`SimDriver`] is a machine of its own, with the devices, the schedule and the faults that its [`SimConfig`]
+//! says. The same calls in the same order give the same results: there is no clock and no chance but the seeds'.
+//!
+//! ```
+//! use c10_cuda::driver::sim::{SimConfig, SimDriver};
+//! use c10_cuda::driver::{Driver, EventFlags, StreamHandle};
+//!
+//! # fn main() -> Result<(), c10_cuda::driver::DriverError> {
+//! let sim = SimDriver::new(SimConfig::with_bytes(64 << 20));
+//! let stream = StreamHandle::default_of(0);
+//! let event = sim.event_create(0, EventFlags::default())?;
+//! sim.event_record(event, stream)?;
+//! assert!(!sim.event_query(event)?);
+//! sim.complete_stream(stream);
+//! assert!(sim.event_query(event)?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Memory
+//! Device `d`'s addresses begin at 2^52 + `d`·2^47, where the host has no mapping. They are given out lowest first
+//! fit in units of 2 MiB, and a request takes whole units of the device's memory. Contents are kept by page from
+//! the first write on; what nobody has written reads as [`POISON`]. An item of work that touches memory which is
+//! not live, not mapped, not reachable, or not what it was when the item was issued, does nothing and is a
+//! [`WorkFault`]: the device's next synchronising call fails once with
+//! [`Status::IllegalAddress`](super::Status::IllegalAddress), and [`SimDriver::take_faults`] tells all.
+//! *Differs from CUDA*, where the device is lost.
+//!
+//! # Work
+//! Each stream is a queue, the default stream too, which waits for no other. When the items run is
+//! [`Completion`]'s choice; queries complete nothing, and neither does `free`. An event is a place in a queue. Times
+//! are virtual, and settled when work is issued.
+//!
+//! # Locks
+//! One mutex guards a machine, and each call takes it once. Kernels' bodies run under it: see
+//! [`KernelBody`](super::KernelBody).
 
+mod access;
+mod bytes;
 mod call;
 mod clock;
 mod config;
+mod copy;
 mod driver;
 mod event;
 mod fault;
 mod forward;
+mod host;
+mod host_bytes;
+mod kernel;
 mod log;
 mod memory;
 mod peer;
+mod report;
 mod rng;
 mod schedule;
 mod slab;
 mod space;
 mod state;
 mod stream;
+mod vmm;
 mod work;
 
+pub use bytes::POISON;
 pub use call::CALL_NAMES;
-pub use config::{Completion, DEFAULT_BYTES, DEFAULT_RESERVABLE_BYTES, MAX_DEVICES, SimConfig};
+pub use config::{
+    Completion, DEFAULT_BYTES, DEFAULT_PINNED_BYTES, DEFAULT_RESERVABLE_BYTES, MAX_DEVICES, SimConfig,
+};
 pub use driver::SimDriver;
 pub use fault::{FaultPlan, FaultRule, FaultWhen};
 pub use log::{Call, Work};
+pub use report::{AccessFault, Touched, WorkFault};

@@ -7,13 +7,15 @@ use super::clock::Clock;
 use super::config::{MAX_DEVICES, SimConfig};
 use super::event::EventState;
 use super::fault::Faults;
+use super::host::Pinned;
 use super::log::{Call, Ring, Work};
 use super::memory::Memory;
+use super::report::WorkFault;
 use super::schedule::Schedule;
 use super::slab::{Id, Slab};
 use super::space::{Space, round_up};
 use super::stream::StreamState;
-use crate::driver::Status;
+use crate::driver::{DevicePtr, Status};
 
 /// The first address of device 0: no host mapping lies there, and JSON keeps it exact.
 const FIRST_ADDRESS: u64 = 1 << 52;
@@ -43,11 +45,13 @@ pub(super) struct State {
     pub(super) devices: Vec<DeviceState>,
     pub(super) peers_possible: bool,
     pub(super) memory: Memory,
+    pub(super) pinned: Pinned,
     pub(super) streams: Slab<StreamState>,
     pub(super) events: Slab<EventState>,
     pub(super) clock: Clock,
     pub(super) schedule: Schedule,
     pub(super) faults: Faults,
+    pub(super) work_faults: Vec<WorkFault>,
     pub(super) calls: Ring<Call>,
     pub(super) work: Ring<Work>,
     pub(super) counts: [u64; CallName::COUNT],
@@ -74,12 +78,14 @@ impl State {
         Self {
             devices: devices.collect(),
             peers_possible: config.peers,
-            memory: Memory::default(),
+            memory: Memory::new(),
+            pinned: Pinned::new(config.pinned_bytes),
             streams,
             events: Slab::new(),
             clock: Clock::default(),
             schedule: Schedule::new(config.completion),
             faults: Faults::new(config.faults),
+            work_faults: Vec::new(),
             calls: Ring::new(config.log_calls),
             work: Ring::new(config.log_calls),
             counts: [0; CallName::COUNT],
@@ -92,6 +98,15 @@ impl State {
 
     pub(super) fn device_mut(&mut self, device: DeviceIndex) -> Result<&mut DeviceState, Status> {
         self.devices.get_mut(usize::from(device)).ok_or(Status::InvalidDevice)
+    }
+
+    /// The device that an address is on: of the live range there, else of the region.
+    pub(super) fn device_of(&self, ptr: DevicePtr) -> DeviceIndex {
+        let region = || {
+            let index = ptr.0.checked_sub(FIRST_ADDRESS)? / DEVICE_SPAN;
+            DeviceIndex::try_from(index).ok().filter(|&index| usize::from(index) < self.devices.len())
+        };
+        self.memory.device_at(ptr.0).or_else(region).unwrap_or(0)
     }
 
     /// Why the fault plan fails this call, if it does.
@@ -113,10 +128,4 @@ impl State {
         };
         self.faults.strike(name, would_use)
     }
-}
-
-/// The device in whose addresses `address` lies, for the errors of calls whose address is nobody's.
-pub(super) fn device_of_address(address: u64) -> DeviceIndex {
-    let index = address.saturating_sub(FIRST_ADDRESS) / DEVICE_SPAN;
-    DeviceIndex::try_from(index).unwrap_or(0)
 }

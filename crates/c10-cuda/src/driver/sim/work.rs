@@ -1,8 +1,16 @@
 //! Items of work, and what running them does.
 
+use super::access::{Piece, Toucher};
+use super::driver::as_work;
+use super::host_bytes::HostRange;
+use super::kernel::run_body;
+use super::report::{AccessFault, Touched, WorkFault};
 use super::slab::Id;
 use super::state::State;
-use crate::driver::StreamHandle;
+use crate::driver::{DevicePtr, KernelLaunch, StreamHandle};
+
+/// How much a copy moves at a time.
+const CHUNK: usize = 64 << 10;
 
 /// What stands in a stream's queue.
 #[derive(Debug)]
@@ -11,6 +19,19 @@ pub(super) enum Item {
     Record,
     /// Nothing behind it runs before `stream` has run up to `place`.
     Wait { stream: Id, place: u64 },
+    /// Moves bytes.
+    Copy { dst: End, src: End, bytes: u64 },
+    /// Sets bytes to one value.
+    Fill { dst: DevicePtr, value: u8, bytes: u64 },
+    /// Runs a kernel's body.
+    Kernel(Box<KernelLaunch>),
+}
+
+/// One end of a copy.
+#[derive(Debug)]
+pub(super) enum End {
+    Device(DevicePtr),
+    Host(HostRange),
 }
 
 impl Item {
@@ -18,6 +39,9 @@ impl Item {
         match self {
             Self::Record => "record",
             Self::Wait { .. } => "wait",
+            Self::Copy { .. } => "copy",
+            Self::Fill { .. } => "fill",
+            Self::Kernel(kernel) => kernel.name,
         }
     }
 }
@@ -31,10 +55,85 @@ pub(super) struct Queued {
     pub(super) end_ns: u64,
 }
 
+/// A fault with the range that it is about, if it is about one.
+type Fault = (Option<Touched>, AccessFault);
+
+/// An end with the pieces behind it.
+enum Resolved {
+    Device(Vec<Piece>),
+    Host(HostRange),
+}
+
 impl State {
-    pub(super) fn execute(&mut self, _on: StreamHandle, queued: Queued) {
-        match queued.item {
-            Item::Record | Item::Wait { .. } => {}
+    /// Runs an item. A fault is kept for [`take_faults`](super::SimDriver::take_faults) and for the device's
+    /// next synchronising call.
+    pub(super) fn execute(&mut self, on: StreamHandle, queued: Queued) {
+        let name = queued.item.name();
+        let reach = self.device(on.device).map_or(0, |d| d.peers) | 1 << on.device;
+        let mut who = Toucher { device: on.device, reach, by_copy: false, issued_at: queued.issued_at };
+        let result = match queued.item {
+            Item::Record | Item::Wait { .. } => Ok(()),
+            Item::Copy { dst, src, bytes } => {
+                who.by_copy = true;
+                self.run_copy(dst, src, bytes, &who)
+            }
+            Item::Fill { dst, value, bytes } => self.run_fill(dst, value, bytes, &who),
+            // What the body captured is dropped as part of the work, too.
+            Item::Kernel(kernel) => as_work(|| self.run_kernel(*kernel, &who)),
+        };
+        if let Err((range, fault)) = result {
+            self.work_faults.push(WorkFault { stream: on, name, range, fault });
+            if let Ok(device) = self.device_mut(on.device) {
+                device.fault_untold = true;
+            }
         }
+    }
+
+    fn touch(&self, ptr: DevicePtr, bytes: u64, write: bool, who: &Toucher) -> Result<Vec<Piece>, Fault> {
+        let faulted = |fault| (Some(Touched { ptr, bytes, write }), fault);
+        self.memory.resolve(ptr, bytes, who).map_err(faulted)
+    }
+
+    fn run_copy(&mut self, dst: End, src: End, bytes: u64, who: &Toucher) -> Result<(), Fault> {
+        let src = self.resolve_end(src, bytes, false, who)?;
+        let dst = self.resolve_end(dst, bytes, true, who)?;
+        let mut buffer = vec![0; CHUNK.min(usize::try_from(bytes).unwrap_or(CHUNK))];
+        let mut done = 0;
+        while done < bytes {
+            let part = (bytes - done).min(buffer.len() as u64) as usize;
+            let buffer = &mut buffer[..part];
+            match &src {
+                Resolved::Device(pieces) => self.memory.read(pieces, done, buffer),
+                Resolved::Host(host) => host.read(done, buffer),
+            }
+            match &dst {
+                Resolved::Device(pieces) => self.memory.write(pieces, done, buffer),
+                Resolved::Host(host) => host.write(done, buffer),
+            }
+            done += part as u64;
+        }
+        Ok(())
+    }
+
+    fn resolve_end(&self, end: End, bytes: u64, write: bool, who: &Toucher) -> Result<Resolved, Fault> {
+        match end {
+            End::Device(ptr) => self.touch(ptr, bytes, write, who).map(Resolved::Device),
+            End::Host(host) => Ok(Resolved::Host(host)),
+        }
+    }
+
+    fn run_fill(&mut self, dst: DevicePtr, value: u8, bytes: u64, who: &Toucher) -> Result<(), Fault> {
+        let pieces = self.touch(dst, bytes, true, who)?;
+        self.memory.fill(&pieces, value);
+        Ok(())
+    }
+
+    fn run_kernel(&mut self, kernel: KernelLaunch, who: &Toucher) -> Result<(), Fault> {
+        let KernelLaunch { name: _, reads, writes, body } = kernel;
+        let reads: Result<Vec<_>, Fault> =
+            reads.iter().map(|a| Ok((self.touch(a.ptr, a.bytes, false, who)?, a.bytes))).collect();
+        let writes: Result<Vec<_>, Fault> =
+            writes.iter().map(|a| Ok((self.touch(a.ptr, a.bytes, true, who)?, a.bytes))).collect();
+        run_body(&mut self.memory, reads?, writes?, body).map_err(|m| (None, AccessFault::Panicked(m)))
     }
 }

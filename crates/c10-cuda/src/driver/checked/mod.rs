@@ -1,0 +1,526 @@
+#![expect(unsafe_code, reason = "hands the raw layer's calls on, with the promises of its own callers")]
+//! [`Checked`]: any driver, with its rules asserted. A tool for finding faults: it panics where a rule is broken,
+//! with the rule's number.
+
+mod books;
+
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use c10_core::DeviceIndex;
+
+use self::books::{Books, Mapped, Physical, Place};
+use super::{
+    Access, CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle, IpcHandle,
+    KernelLaunch, MemoryInfo, PhysHandle, Result, StreamHandle, VaRange, sealed,
+};
+
+/// A driver whose calls are checked against the rules that [`driver`](super) states.
+///
+/// It knows what it has seen given out, so it wraps a driver before anything else uses it. [`new`](Self::new) asks
+/// the driver to keep the rules: it panics when a call succeeds that a rule forbids. [`strict`](Self::strict) asks
+/// the caller too: it panics before a call that uses what is not live. R1 and R4 show only over a whole program
+/// and R7 only in a capture: those are not checked here.
+///
+/// Calls that do not wait run one at a time.
+///
+/// # Panics
+/// Every call may, as said; this is for tests.
+pub struct Checked {
+    inner: Arc<dyn Driver>,
+    strict: bool,
+    books: Mutex<Books>,
+}
+
+impl Checked {
+    /// Checks the driver.
+    pub fn new(inner: Arc<dyn Driver>) -> Arc<Self> {
+        Arc::new(Self { inner, strict: false, books: Mutex::default() })
+    }
+
+    /// Checks the driver and its caller.
+    pub fn strict(inner: Arc<dyn Driver>) -> Arc<Self> {
+        Arc::new(Self { inner, strict: true, books: Mutex::default() })
+    }
+
+    /// What is live, as one line; empty when nothing is: a test's last look.
+    pub fn live(&self) -> String {
+        let books = self.books();
+        let counts = [
+            (books.allocations.len(), "allocations"),
+            (books.reservations.len(), "reservations"),
+            (books.mappings.len(), "mappings"),
+            (books.physical.len(), "physical"),
+            (books.streams.len(), "streams"),
+            (books.events.len(), "events"),
+            (books.pinned.len(), "pinned"),
+        ];
+        let live = counts.iter().filter(|(count, _)| *count != 0);
+        live.map(|(count, name)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A caller's duty, before the call.
+    #[track_caller]
+    fn expect(&self, holds: bool, rule: &str, what: fmt::Arguments<'_>) {
+        assert!(holds || !self.strict, "{rule}: {what}");
+    }
+
+    /// The driver's duty: what ought to be refused is.
+    #[track_caller]
+    fn refused<T>(&self, allowed: bool, result: &Result<T>, rule: &str, what: fmt::Arguments<'_>) {
+        assert!(allowed || result.is_err(), "{rule}: the driver accepted {what}");
+    }
+
+    /// Both duties of a call on a stream.
+    #[track_caller]
+    fn on_stream<T>(
+        &self,
+        books: &Books,
+        stream: StreamHandle,
+        call: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let live = books.is_stream(stream);
+        self.expect(live, "R2", format_args!("{stream:?} is used and not live"));
+        let result = call();
+        self.refused(live, &result, "R2", format_args!("{stream:?}, which is not live"));
+        result
+    }
+
+    /// Both duties of issuing work, which may run at once, and so under no lock of this.
+    #[track_caller]
+    fn issued(
+        &self,
+        stream: StreamHandle,
+        name: &str,
+        used: &[Access],
+        call: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let live = {
+            let books = self.books();
+            used.iter().for_each(|access| self.usable(&books, name, *access));
+            books.is_stream(stream)
+        };
+        self.expect(live, "R2", format_args!("{stream:?} is used and not live"));
+        let result = call();
+        self.refused(live, &result, "R2", format_args!("{stream:?}, which is not live"));
+        result
+    }
+
+    /// Both duties of a call on an event.
+    #[track_caller]
+    fn on_event<T>(&self, books: &Books, event: EventHandle, call: impl FnOnce() -> Result<T>) -> Result<T> {
+        let live = books.events.contains_key(&event);
+        self.expect(live, "R2", format_args!("{event:?} is used and not live"));
+        let result = call();
+        self.refused(live, &result, "R2", format_args!("{event:?}, which is not live"));
+        result
+    }
+
+    /// A caller's duty: work uses memory that is there.
+    #[track_caller]
+    fn usable(&self, books: &Books, name: &str, Access { ptr, bytes }: Access) {
+        let usable = bytes == 0 || books.is_usable(ptr, bytes);
+        let rule = if books.is_reserved(ptr, bytes) { "R8" } else { "R2" };
+        self.expect(
+            usable,
+            rule,
+            format_args!("{name} uses {bytes} bytes at {ptr}, which is not all usable"),
+        );
+    }
+
+    /// Notes what is complete: an event that a call has found complete stays so until it is recorded again.
+    fn complete(books: &mut Books, event: EventHandle, then: Option<Place>) {
+        let now = books.events.get(&event).copied().flatten();
+        if let Some(place) = now.filter(|_| now == then) {
+            books.completed(place);
+        }
+    }
+}
+
+impl fmt::Debug for Checked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Checked")
+            .field("inner", &self.inner)
+            .field("strict", &self.strict)
+            .finish_non_exhaustive()
+    }
+}
+
+impl sealed::Sealed for Checked {}
+
+impl Driver for Checked {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn device_count(&self) -> DeviceIndex {
+        self.inner.device_count()
+    }
+
+    fn device_props(&self, device: DeviceIndex) -> Result<DeviceProps> {
+        self.inner.device_props(device)
+    }
+
+    fn memory_info(&self, device: DeviceIndex) -> Result<MemoryInfo> {
+        self.inner.memory_info(device)
+    }
+
+    fn device_synchronize(&self, device: DeviceIndex) -> Result<()> {
+        self.inner.device_synchronize(device)
+    }
+
+    fn malloc(&self, device: DeviceIndex, bytes: u64) -> Result<DevicePtr> {
+        let mut books = self.books();
+        let ptr = self.inner.malloc(device, bytes)?;
+        assert!(bytes != 0 && !ptr.is_null(), "R2: malloc gave {ptr} for {bytes} bytes");
+        assert!(
+            !books.overlaps(ptr, bytes),
+            "R6: malloc gave {bytes} bytes at {ptr}, which overlap a live range"
+        );
+        books.allocations.insert(ptr.0, bytes);
+        Ok(ptr)
+    }
+
+    unsafe fn free(&self, ptr: DevicePtr) -> Result<()> {
+        let mut books = self.books();
+        let live = books.allocations.contains_key(&ptr.0);
+        self.expect(live, "R2", format_args!("{ptr} is freed and not live"));
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.free(ptr) };
+        self.refused(live, &result, "R2", format_args!("the free of {ptr}, which is not live"));
+        if result.is_ok() {
+            books.allocations.remove(&ptr.0);
+        }
+        result
+    }
+
+    fn granularity(&self, device: DeviceIndex) -> Result<u64> {
+        self.inner.granularity(device)
+    }
+
+    fn reserve(&self, device: DeviceIndex, bytes: u64) -> Result<VaRange> {
+        let mut books = self.books();
+        let range = self.inner.reserve(device, bytes)?;
+        let VaRange { base, bytes } = range;
+        assert!(!books.overlaps(base, bytes), "R6: reserve gave {bytes} bytes at {base}, which overlap");
+        books.reservations.insert(base.0, bytes);
+        Ok(range)
+    }
+
+    unsafe fn free_range(&self, range: VaRange) -> Result<()> {
+        let mut books = self.books();
+        let live = books.is_range(range);
+        let mapped = live && books.is_mapped_anywhere(range.base, range.bytes);
+        self.expect(live, "R2", format_args!("{range:?} is freed and not live"));
+        self.expect(!mapped, "R8", format_args!("{range:?} is freed and still mapped"));
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.free_range(range) };
+        self.refused(live, &result, "R2", format_args!("the free of {range:?}, which is not live"));
+        self.refused(!mapped, &result, "R8", format_args!("the free of {range:?}, which is still mapped"));
+        if result.is_ok() {
+            books.reservations.remove(&range.base.0);
+        }
+        result
+    }
+
+    fn create(&self, device: DeviceIndex, bytes: u64) -> Result<PhysHandle> {
+        let mut books = self.books();
+        let memory = self.inner.create(device, bytes)?;
+        let new = books.physical.insert(memory, Physical::default()).is_none();
+        assert!(new, "R2: create gave {memory:?}, which is live");
+        Ok(memory)
+    }
+
+    fn release(&self, memory: PhysHandle) -> Result<()> {
+        let mut books = self.books();
+        let live = books.physical.get(&memory).is_some_and(|p| !p.released);
+        self.expect(live, "R2", format_args!("{memory:?} is released and not live"));
+        let result = self.inner.release(memory);
+        self.refused(live, &result, "R2", format_args!("the release of {memory:?}, which is not live"));
+        if result.is_ok() {
+            books.released(memory);
+        }
+        result
+    }
+
+    fn map(&self, at: DevicePtr, memory: PhysHandle) -> Result<()> {
+        let mut books = self.books();
+        let live = books.physical.get(&memory).is_some_and(|p| !p.released);
+        let free = books.is_reserved(at, memory.bytes) && !books.is_mapped_anywhere(at, memory.bytes);
+        self.expect(live, "R8", format_args!("{memory:?} is mapped and not live"));
+        self.expect(
+            free,
+            "R8",
+            format_args!("{memory:?} is mapped at {at}, which is no free reserved range"),
+        );
+        let result = self.inner.map(at, memory);
+        self.refused(live && free, &result, "R8", format_args!("the mapping of {memory:?} at {at}"));
+        if result.is_ok() {
+            books.mappings.insert(at.0, Mapped { bytes: memory.bytes, memory, accessible: false });
+            if let Some(physical) = books.physical.get_mut(&memory) {
+                physical.maps += 1;
+            }
+        }
+        result
+    }
+
+    fn set_access(&self, at: DevicePtr, bytes: u64, devices: &[DeviceIndex]) -> Result<()> {
+        let mut books = self.books();
+        let covering = books.covering(at, bytes);
+        let whole = covering.is_some();
+        self.expect(
+            whole,
+            "R8",
+            format_args!("access to {bytes} bytes at {at}, which are no whole mappings"),
+        );
+        let result = self.inner.set_access(at, bytes, devices);
+        self.refused(
+            whole,
+            &result,
+            "R8",
+            format_args!("access to {bytes} bytes at {at}, not whole mappings"),
+        );
+        if result.is_ok() {
+            for base in covering.unwrap_or_default() {
+                books.mappings.entry(base).and_modify(|mapping| mapping.accessible = true);
+            }
+        }
+        result
+    }
+
+    unsafe fn unmap(&self, at: DevicePtr, bytes: u64) -> Result<()> {
+        let mut books = self.books();
+        let covering = books.covering(at, bytes);
+        let whole = covering.is_some();
+        self.expect(
+            whole,
+            "R8",
+            format_args!("{bytes} bytes at {at} are unmapped and are no whole mappings"),
+        );
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.unmap(at, bytes) };
+        self.refused(
+            whole,
+            &result,
+            "R8",
+            format_args!("the unmapping of {bytes} bytes at {at}, not mapped so"),
+        );
+        if result.is_ok() {
+            covering.unwrap_or_default().into_iter().for_each(|base| books.unmapped(base));
+        }
+        result
+    }
+
+    fn stream_priority_range(&self, device: DeviceIndex) -> Result<(i32, i32)> {
+        self.inner.stream_priority_range(device)
+    }
+
+    fn stream_create(&self, device: DeviceIndex, priority: i32) -> Result<StreamHandle> {
+        let mut books = self.books();
+        let stream = self.inner.stream_create(device, priority)?;
+        let new = stream.raw != 0 && books.streams.insert(stream);
+        assert!(new, "R2: stream_create gave {stream:?}, which is live");
+        Ok(stream)
+    }
+
+    fn stream_destroy(&self, stream: StreamHandle) -> Result<()> {
+        let mut books = self.books();
+        let result = self.on_stream(&books, stream, || self.inner.stream_destroy(stream));
+        if result.is_ok() {
+            books.stream_ended(stream);
+        }
+        result
+    }
+
+    fn stream_query(&self, stream: StreamHandle) -> Result<bool> {
+        let mut books = self.books();
+        let result = self.on_stream(&books, stream, || self.inner.stream_query(stream));
+        if matches!(result, Ok(true))
+            && let Some(place) = books.last_record(stream)
+        {
+            books.completed(place);
+        }
+        result
+    }
+
+    fn stream_synchronize(&self, stream: StreamHandle) -> Result<()> {
+        let (live, before) = {
+            let books = self.books();
+            (books.is_stream(stream), books.last_record(stream))
+        };
+        self.expect(live, "R2", format_args!("{stream:?} is used and not live"));
+        // Others may go on while this waits.
+        let result = self.inner.stream_synchronize(stream);
+        self.refused(live, &result, "R2", format_args!("{stream:?}, which is not live"));
+        let mut books = self.books();
+        if let (Ok(()), Some(place)) = (&result, before)
+            && books.is_stream(stream)
+        {
+            books.completed(place);
+        }
+        result
+    }
+
+    fn stream_wait_event(&self, stream: StreamHandle, event: EventHandle) -> Result<()> {
+        let books = self.books();
+        self.on_event(&books, event, || {
+            self.on_stream(&books, stream, || self.inner.stream_wait_event(stream, event))
+        })
+    }
+
+    fn event_create(&self, device: DeviceIndex, flags: EventFlags) -> Result<EventHandle> {
+        let mut books = self.books();
+        let event = self.inner.event_create(device, flags)?;
+        let new = books.events.insert(event, None).is_none();
+        assert!(new, "R2: event_create gave {event:?}, which is live");
+        Ok(event)
+    }
+
+    fn event_destroy(&self, event: EventHandle) -> Result<()> {
+        let mut books = self.books();
+        let result = self.on_event(&books, event, || self.inner.event_destroy(event));
+        if result.is_ok() {
+            books.events.remove(&event);
+        }
+        result
+    }
+
+    fn event_record(&self, event: EventHandle, stream: StreamHandle) -> Result<()> {
+        let mut books = self.books();
+        let same = event.device == stream.device;
+        self.expect(same, "R3", format_args!("{event:?} is recorded on {stream:?}"));
+        let result = self.on_event(&books, event, || {
+            self.on_stream(&books, stream, || self.inner.event_record(event, stream))
+        });
+        self.refused(same, &result, "R3", format_args!("the record of {event:?} on {stream:?}"));
+        if result.is_ok() {
+            books.recorded(event, stream);
+        }
+        result
+    }
+
+    fn event_query(&self, event: EventHandle) -> Result<bool> {
+        let mut books = self.books();
+        let result = self.on_event(&books, event, || self.inner.event_query(event));
+        if let Some(place) = books.events.get(&event).copied().flatten() {
+            match result {
+                Ok(true) => books.completed(place),
+                Ok(false) => assert!(
+                    !books.is_complete(place),
+                    "R3: {event:?} is not ready, and what it stands for, or later work of its stream, is complete"
+                ),
+                Err(_) => {}
+            }
+        }
+        result
+    }
+
+    fn event_synchronize(&self, event: EventHandle) -> Result<()> {
+        let (live, before) = {
+            let books = self.books();
+            let place = books.events.get(&event).copied();
+            (place.is_some(), place.flatten())
+        };
+        self.expect(live, "R2", format_args!("{event:?} is used and not live"));
+        let result = self.inner.event_synchronize(event);
+        self.refused(live, &result, "R2", format_args!("{event:?}, which is not live"));
+        if result.is_ok() {
+            Self::complete(&mut self.books(), event, before);
+        }
+        result
+    }
+
+    fn event_elapsed_ms(&self, start: EventHandle, end: EventHandle) -> Result<f32> {
+        let books = self.books();
+        let result = self.on_event(&books, start, || {
+            self.on_event(&books, end, || self.inner.event_elapsed_ms(start, end))
+        });
+        let ordered = result.as_ref().is_ok_and(|ms| ms.is_nan());
+        assert!(!ordered, "R3: the time between {start:?} and {end:?} is no number");
+        result
+    }
+
+    unsafe fn copy(&self, dst: CopyEnd, src: CopyEnd, bytes: u64, stream: StreamHandle) -> Result<()> {
+        let of_device = |end| match end {
+            CopyEnd::Device(ptr) => Some(Access { ptr, bytes }),
+            CopyEnd::Host(_) => None,
+        };
+        let used: Vec<Access> = [dst, src].into_iter().filter_map(of_device).collect();
+        // SAFETY: as this call's own caller promises.
+        self.issued(stream, "copy", &used, || unsafe { self.inner.copy(dst, src, bytes, stream) })
+    }
+
+    unsafe fn fill(&self, dst: DevicePtr, value: u8, bytes: u64, stream: StreamHandle) -> Result<()> {
+        let used = [Access { ptr: dst, bytes }];
+        // SAFETY: as this call's own caller promises.
+        self.issued(stream, "fill", &used, || unsafe { self.inner.fill(dst, value, bytes, stream) })
+    }
+
+    fn host_alloc(&self, bytes: u64) -> Result<NonNull<u8>> {
+        let mut books = self.books();
+        let ptr = self.inner.host_alloc(bytes)?;
+        let at = ptr.as_ptr().addr();
+        assert!(
+            !books.overlaps_pinned(at, bytes),
+            "R6: host_alloc gave {bytes} bytes that overlap a live range"
+        );
+        books.pinned.insert(at, bytes);
+        Ok(ptr)
+    }
+
+    unsafe fn host_free(&self, ptr: NonNull<u8>) -> Result<()> {
+        let mut books = self.books();
+        let live = books.pinned.contains_key(&ptr.as_ptr().addr());
+        self.expect(live, "R2", format_args!("pinned memory is freed and not live"));
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.host_free(ptr) };
+        self.refused(live, &result, "R2", format_args!("the free of pinned memory that is not live"));
+        if result.is_ok() {
+            books.pinned.remove(&ptr.as_ptr().addr());
+        }
+        result
+    }
+
+    fn capture_state(&self, stream: StreamHandle) -> Result<CaptureState> {
+        let books = self.books();
+        self.on_stream(&books, stream, || self.inner.capture_state(stream))
+    }
+
+    fn can_access_peer(&self, device: DeviceIndex, peer: DeviceIndex) -> Result<bool> {
+        self.inner.can_access_peer(device, peer)
+    }
+
+    fn enable_peer_access(&self, device: DeviceIndex, peer: DeviceIndex) -> Result<()> {
+        self.inner.enable_peer_access(device, peer)
+    }
+
+    fn ipc_export(&self, ptr: DevicePtr) -> Result<IpcHandle> {
+        let books = self.books();
+        let live = books.allocations.contains_key(&ptr.0);
+        self.expect(live, "R2", format_args!("{ptr} is exported and not live"));
+        let result = self.inner.ipc_export(ptr);
+        self.refused(live, &result, "R2", format_args!("the export of {ptr}, which is not live"));
+        result
+    }
+
+    unsafe fn ipc_open(&self, device: DeviceIndex, handle: &IpcHandle) -> Result<DevicePtr> {
+        // SAFETY: as this call's own caller promises.
+        unsafe { self.inner.ipc_open(device, handle) }
+    }
+
+    unsafe fn ipc_close(&self, ptr: DevicePtr) -> Result<()> {
+        // SAFETY: as this call's own caller promises.
+        unsafe { self.inner.ipc_close(ptr) }
+    }
+
+    unsafe fn launch(&self, stream: StreamHandle, kernel: KernelLaunch) -> Result<()> {
+        let used = [kernel.reads.as_slice(), &kernel.writes].concat();
+        // SAFETY: as this call's own caller promises.
+        self.issued(stream, kernel.name, &used, || unsafe { self.inner.launch(stream, kernel) })
+    }
+}

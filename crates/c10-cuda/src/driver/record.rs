@@ -1,0 +1,291 @@
+#![expect(unsafe_code, reason = "hands the raw layer's calls on, with the promises of its own callers")]
+//! [`Record`]: any driver, with each call written to a trace.
+
+use std::fmt::{self, Write as _};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use c10_core::DeviceIndex;
+
+use super::{
+    CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle, IpcHandle, KernelLaunch,
+    MemoryInfo, PhysHandle, Result, StreamHandle, VaRange, sealed,
+};
+
+/// A driver that writes each of its calls, with what it was given and what it gave, to a trace of one line a call.
+///
+/// The lines stand in the order in which calls returned. Addresses of the host are left out.
+pub struct Record {
+    inner: Arc<dyn Driver>,
+    trace: Mutex<String>,
+}
+
+impl Record {
+    /// Records the calls of `inner`.
+    pub fn new(inner: Arc<dyn Driver>) -> Arc<Self> {
+        Arc::new(Self { inner, trace: Mutex::new(String::new()) })
+    }
+
+    /// Takes what was recorded: one line a call, `name(arguments) = result`.
+    pub fn take_trace(&self) -> String {
+        std::mem::take(&mut *self.trace.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Writes a call down and gives its result on; `shown` is the text of a success.
+    fn note<T>(
+        &self,
+        call: fmt::Arguments<'_>,
+        result: Result<T>,
+        shown: impl FnOnce(&T) -> String,
+    ) -> Result<T> {
+        let text = match &result {
+            Ok(value) => shown(value),
+            Err(error) => error.status.to_string(),
+        };
+        let mut trace = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
+        // Writing to a string cannot fail.
+        let _ = writeln!(trace, "{call} = {text}");
+        result
+    }
+
+    fn done(&self, call: fmt::Arguments<'_>, result: Result<()>) -> Result<()> {
+        self.note(call, result, |()| "ok".to_owned())
+    }
+
+    fn value<T: fmt::Debug>(&self, call: fmt::Arguments<'_>, result: Result<T>) -> Result<T> {
+        self.note(call, result, |value| format!("{value:?}"))
+    }
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Record").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+/// `device:number` of a stream, and of an event.
+struct Of(DeviceIndex, u64);
+
+impl fmt::Display for Of {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.0, self.1)
+    }
+}
+
+fn stream_text(s: StreamHandle) -> Of {
+    Of(s.device, s.raw)
+}
+
+fn event_text(e: EventHandle) -> Of {
+    Of(e.device, e.raw)
+}
+
+fn end_text(end: CopyEnd) -> String {
+    match end {
+        CopyEnd::Device(ptr) => ptr.to_string(),
+        CopyEnd::Host(_) => "host".to_owned(),
+    }
+}
+
+impl sealed::Sealed for Record {}
+
+impl Driver for Record {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn device_count(&self) -> DeviceIndex {
+        self.inner.device_count()
+    }
+
+    fn device_props(&self, device: DeviceIndex) -> Result<DeviceProps> {
+        let result = self.inner.device_props(device);
+        self.note(format_args!("device_props({device})"), result, |props| props.name.clone())
+    }
+
+    fn memory_info(&self, device: DeviceIndex) -> Result<MemoryInfo> {
+        let result = self.inner.memory_info(device);
+        let shown = |info: &MemoryInfo| format!("{} of {}", info.free, info.total);
+        self.note(format_args!("memory_info({device})"), result, shown)
+    }
+
+    fn device_synchronize(&self, device: DeviceIndex) -> Result<()> {
+        self.done(format_args!("device_synchronize({device})"), self.inner.device_synchronize(device))
+    }
+
+    fn malloc(&self, device: DeviceIndex, bytes: u64) -> Result<DevicePtr> {
+        self.value(format_args!("malloc({device}, {bytes})"), self.inner.malloc(device, bytes))
+    }
+
+    unsafe fn free(&self, ptr: DevicePtr) -> Result<()> {
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.free(ptr) };
+        self.done(format_args!("free({ptr})"), result)
+    }
+
+    fn granularity(&self, device: DeviceIndex) -> Result<u64> {
+        self.value(format_args!("granularity({device})"), self.inner.granularity(device))
+    }
+
+    fn reserve(&self, device: DeviceIndex, bytes: u64) -> Result<VaRange> {
+        let result = self.inner.reserve(device, bytes);
+        self.note(format_args!("reserve({device}, {bytes})"), result, |range| range.base.to_string())
+    }
+
+    unsafe fn free_range(&self, range: VaRange) -> Result<()> {
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.free_range(range) };
+        self.done(format_args!("free_range({}, {})", range.base, range.bytes), result)
+    }
+
+    fn create(&self, device: DeviceIndex, bytes: u64) -> Result<PhysHandle> {
+        let result = self.inner.create(device, bytes);
+        self.note(format_args!("create({device}, {bytes})"), result, |memory| memory.raw.to_string())
+    }
+
+    fn release(&self, memory: PhysHandle) -> Result<()> {
+        let result = self.inner.release(memory);
+        self.done(format_args!("release({}:{}, {})", memory.device, memory.raw, memory.bytes), result)
+    }
+
+    fn map(&self, at: DevicePtr, memory: PhysHandle) -> Result<()> {
+        let result = self.inner.map(at, memory);
+        self.done(format_args!("map({at}, {}:{}, {})", memory.device, memory.raw, memory.bytes), result)
+    }
+
+    fn set_access(&self, at: DevicePtr, bytes: u64, devices: &[DeviceIndex]) -> Result<()> {
+        let result = self.inner.set_access(at, bytes, devices);
+        self.done(format_args!("set_access({at}, {bytes}, {devices:?})"), result)
+    }
+
+    unsafe fn unmap(&self, at: DevicePtr, bytes: u64) -> Result<()> {
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.unmap(at, bytes) };
+        self.done(format_args!("unmap({at}, {bytes})"), result)
+    }
+
+    fn stream_priority_range(&self, device: DeviceIndex) -> Result<(i32, i32)> {
+        let result = self.inner.stream_priority_range(device);
+        self.value(format_args!("stream_priority_range({device})"), result)
+    }
+
+    fn stream_create(&self, device: DeviceIndex, priority: i32) -> Result<StreamHandle> {
+        let result = self.inner.stream_create(device, priority);
+        let shown = |stream: &StreamHandle| stream_text(*stream).to_string();
+        self.note(format_args!("stream_create({device}, {priority})"), result, shown)
+    }
+
+    fn stream_destroy(&self, stream: StreamHandle) -> Result<()> {
+        self.done(format_args!("stream_destroy({})", stream_text(stream)), self.inner.stream_destroy(stream))
+    }
+
+    fn stream_query(&self, stream: StreamHandle) -> Result<bool> {
+        self.value(format_args!("stream_query({})", stream_text(stream)), self.inner.stream_query(stream))
+    }
+
+    fn stream_synchronize(&self, stream: StreamHandle) -> Result<()> {
+        let result = self.inner.stream_synchronize(stream);
+        self.done(format_args!("stream_synchronize({})", stream_text(stream)), result)
+    }
+
+    fn stream_wait_event(&self, stream: StreamHandle, event: EventHandle) -> Result<()> {
+        let result = self.inner.stream_wait_event(stream, event);
+        let (stream, event) = (stream_text(stream), event_text(event));
+        self.done(format_args!("stream_wait_event({stream}, {event})"), result)
+    }
+
+    fn event_create(&self, device: DeviceIndex, flags: EventFlags) -> Result<EventHandle> {
+        let result = self.inner.event_create(device, flags);
+        let names =
+            [(flags.timing, " timing"), (flags.blocking_sync, " blocking"), (flags.interprocess, " ipc")];
+        let set: String = names.into_iter().filter_map(|(on, name)| on.then_some(name)).collect();
+        let shown = |event: &EventHandle| event_text(*event).to_string();
+        self.note(format_args!("event_create({device}{set})"), result, shown)
+    }
+
+    fn event_destroy(&self, event: EventHandle) -> Result<()> {
+        self.done(format_args!("event_destroy({})", event_text(event)), self.inner.event_destroy(event))
+    }
+
+    fn event_record(&self, event: EventHandle, stream: StreamHandle) -> Result<()> {
+        let result = self.inner.event_record(event, stream);
+        self.done(format_args!("event_record({}, {})", event_text(event), stream_text(stream)), result)
+    }
+
+    fn event_query(&self, event: EventHandle) -> Result<bool> {
+        self.value(format_args!("event_query({})", event_text(event)), self.inner.event_query(event))
+    }
+
+    fn event_synchronize(&self, event: EventHandle) -> Result<()> {
+        let result = self.inner.event_synchronize(event);
+        self.done(format_args!("event_synchronize({})", event_text(event)), result)
+    }
+
+    fn event_elapsed_ms(&self, start: EventHandle, end: EventHandle) -> Result<f32> {
+        let result = self.inner.event_elapsed_ms(start, end);
+        self.value(format_args!("event_elapsed_ms({}, {})", event_text(start), event_text(end)), result)
+    }
+
+    unsafe fn copy(&self, dst: CopyEnd, src: CopyEnd, bytes: u64, stream: StreamHandle) -> Result<()> {
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.copy(dst, src, bytes, stream) };
+        let (dst, src, stream) = (end_text(dst), end_text(src), stream_text(stream));
+        self.done(format_args!("copy({dst}, {src}, {bytes}, {stream})"), result)
+    }
+
+    unsafe fn fill(&self, dst: DevicePtr, value: u8, bytes: u64, stream: StreamHandle) -> Result<()> {
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.fill(dst, value, bytes, stream) };
+        self.done(format_args!("fill({dst}, {value}, {bytes}, {})", stream_text(stream)), result)
+    }
+
+    fn host_alloc(&self, bytes: u64) -> Result<NonNull<u8>> {
+        self.note(format_args!("host_alloc({bytes})"), self.inner.host_alloc(bytes), |_| "host".to_owned())
+    }
+
+    unsafe fn host_free(&self, ptr: NonNull<u8>) -> Result<()> {
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.host_free(ptr) };
+        self.done(format_args!("host_free(host)"), result)
+    }
+
+    fn capture_state(&self, stream: StreamHandle) -> Result<CaptureState> {
+        self.value(format_args!("capture_state({})", stream_text(stream)), self.inner.capture_state(stream))
+    }
+
+    fn can_access_peer(&self, device: DeviceIndex, peer: DeviceIndex) -> Result<bool> {
+        let result = self.inner.can_access_peer(device, peer);
+        self.value(format_args!("can_access_peer({device}, {peer})"), result)
+    }
+
+    fn enable_peer_access(&self, device: DeviceIndex, peer: DeviceIndex) -> Result<()> {
+        let result = self.inner.enable_peer_access(device, peer);
+        self.done(format_args!("enable_peer_access({device}, {peer})"), result)
+    }
+
+    fn ipc_export(&self, ptr: DevicePtr) -> Result<IpcHandle> {
+        self.value(format_args!("ipc_export({ptr})"), self.inner.ipc_export(ptr))
+    }
+
+    unsafe fn ipc_open(&self, device: DeviceIndex, handle: &IpcHandle) -> Result<DevicePtr> {
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.ipc_open(device, handle) };
+        self.value(format_args!("ipc_open({device}, {handle:?})"), result)
+    }
+
+    unsafe fn ipc_close(&self, ptr: DevicePtr) -> Result<()> {
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.ipc_close(ptr) };
+        self.done(format_args!("ipc_close({ptr})"), result)
+    }
+
+    unsafe fn launch(&self, stream: StreamHandle, kernel: KernelLaunch) -> Result<()> {
+        let access = |access: &super::Access| format!("{}+{}", access.ptr, access.bytes);
+        let join = |list: &[super::Access]| list.iter().map(access).collect::<Vec<_>>().join(" ");
+        let (name, reads, writes) = (kernel.name, join(&kernel.reads), join(&kernel.writes));
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.launch(stream, kernel) };
+        let stream = stream_text(stream);
+        self.done(format_args!("launch({stream}, {name}, reads [{reads}], writes [{writes}])"), result)
+    }
+}

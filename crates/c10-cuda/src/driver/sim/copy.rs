@@ -1,0 +1,49 @@
+//! Issuing copies, fills and kernels.
+
+use super::clock::{device_cost, link_cost};
+use super::state::State;
+use super::work::{End, Item};
+use crate::driver::{DevicePtr, KernelLaunch, Status, StreamHandle};
+
+impl State {
+    pub(super) fn copy(&mut self, on: StreamHandle, dst: End, src: End, bytes: u64) -> Result<(), Status> {
+        let id = self.stream_id(on)?;
+        let within = match (&dst, &src) {
+            (End::Device(dst), End::Device(src)) => {
+                self.memory.device_at(dst.0) == self.memory.device_at(src.0)
+            }
+            _ => false,
+        };
+        let cost = if within { device_cost(bytes) } else { link_cost(bytes) };
+        self.issue(id, Item::Copy { dst, src, bytes }, cost, 0);
+        Ok(())
+    }
+
+    pub(super) fn fill(
+        &mut self,
+        on: StreamHandle,
+        dst: DevicePtr,
+        value: u8,
+        bytes: u64,
+    ) -> Result<(), Status> {
+        let id = self.stream_id(on)?;
+        if bytes != 0 {
+            self.issue(id, Item::Fill { dst, value, bytes }, device_cost(bytes), 0);
+        }
+        Ok(())
+    }
+
+    /// Takes the kernel when it is issued, and leaves it to the caller when it is refused.
+    pub(super) fn launch(
+        &mut self,
+        on: StreamHandle,
+        kernel: &mut Option<KernelLaunch>,
+    ) -> Result<(), Status> {
+        let id = self.stream_id(on)?;
+        let kernel = kernel.take().ok_or(Status::InvalidValue)?;
+        let declared = kernel.reads.iter().chain(&kernel.writes);
+        let moved = declared.fold(0u64, |sum, access| sum.saturating_add(access.bytes));
+        self.issue(id, Item::Kernel(Box::new(kernel)), device_cost(moved), 0);
+        Ok(())
+    }
+}

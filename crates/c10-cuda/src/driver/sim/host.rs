@@ -1,0 +1,46 @@
+//! Pinned host memory: which ranges are live, and the limit.
+
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+
+use super::host_bytes::alloc_pinned;
+use super::state::State;
+use crate::driver::Status;
+
+/// The live ranges. What is never freed outlives the driver: the program may still use it.
+#[derive(Debug)]
+pub(super) struct Pinned {
+    /// Length by address.
+    ranges: BTreeMap<usize, u64>,
+    in_use: u64,
+    limit: u64,
+}
+
+impl Pinned {
+    pub(super) const fn new(limit: u64) -> Self {
+        Self { ranges: BTreeMap::new(), in_use: 0, limit }
+    }
+
+    /// Forgets a live range; gives its length.
+    pub(super) fn forget(&mut self, ptr: NonNull<u8>) -> Result<u64, Status> {
+        let bytes = self.ranges.remove(&ptr.as_ptr().addr()).ok_or(Status::InvalidValue)?;
+        self.in_use -= bytes;
+        Ok(bytes)
+    }
+}
+
+impl State {
+    pub(super) fn host_alloc(&mut self, bytes: u64) -> Result<NonNull<u8>, Status> {
+        if bytes == 0 {
+            return Err(Status::InvalidValue);
+        }
+        let pinned = &mut self.pinned;
+        if bytes > pinned.limit - pinned.in_use {
+            return Err(Status::OutOfMemory);
+        }
+        let ptr = alloc_pinned(bytes).ok_or(Status::OutOfMemory)?;
+        pinned.in_use += bytes;
+        pinned.ranges.insert(ptr.as_ptr().addr(), bytes);
+        Ok(ptr)
+    }
+}
