@@ -1,7 +1,7 @@
 //! The `tensorplay` command: replays PyTorch memory snapshots.
 //!
-//! Exit codes: 0 when the command did what it was asked, 1 when the output could not be written, 2 when the
-//! input or the arguments are no use. Results go to the standard output in one piece, so that an error never
+//! Exit codes: 0 when all is as wanted; 1 when a replay differs from its recording or runs out of memory, or the
+//! output cannot be written; 2 when the input or the arguments are no use. Results go to the standard output in one piece, so that an error never
 //! leaves half of one.
 
 mod info;

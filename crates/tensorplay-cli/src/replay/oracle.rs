@@ -39,13 +39,8 @@ struct Oracle {
     out: String,
 }
 
-/// Runs all commands on one device of `device_memory` bytes, and prints the statistics at the end.
-pub(crate) fn run(
-    ops: &[Op<'_>],
-    config: Config,
-    device_memory: u64,
-    out: &mut dyn Write,
-) -> Result<(), Stop> {
+/// Runs all commands on one device of `device_memory` bytes, and gives all lines, the statistics last.
+pub(crate) fn run(ops: &[Op<'_>], config: Config, device_memory: u64) -> Result<String, Stop> {
     // PyTorch's own behaviour, where ours is better too.
     let config = Config { search_after_synchronize: false, ..config };
     let driver = SimDriver::new(SimConfig::with_bytes(device_memory).log_calls(usize::MAX));

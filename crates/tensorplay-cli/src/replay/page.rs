@@ -160,6 +160,7 @@ impl Page {
             match outcome.order_of_equals {
                 OrderOfEquals::Registration => "oldest memory first, as PyTorch 2.15",
                 OrderOfEquals::Address => "lowest address first, as PyTorch before 2.15",
+                OrderOfEquals::Either => "oldest memory or lowest address first: both agree",
             },
         );
         if let Some(difference) = &outcome.first_difference {

@@ -55,6 +55,8 @@ pub(crate) enum OrderOfEquals {
     Registration,
     /// The one at the lowest address, as older versions do.
     Address,
+    /// The recording does not tell: both orders agree with it.
+    Either,
 }
 
 /// How many allocations went where.

@@ -1,5 +1,6 @@
 //! A snapshot, replayed and reported.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,7 +14,7 @@ use super::page;
 use super::progress::Progress;
 use super::recording::Recording;
 use super::report::{self, DeviceReport, Outcome, Peaks, ReplayReport};
-use super::settings::{ORDERS, recorded_config};
+use super::settings::recorded_config;
 use crate::output;
 use crate::snapshot::{AllocatorSettings, InputError, Limits, initial_state, read_file};
 
@@ -91,39 +92,34 @@ impl Replay {
             self.best_order(history)?
         } else {
             let progress = Progress::new("Replaying", history.trace.len());
-            (self.terms.config.order_of_equals, follow(history, &self.terms, &progress)?)
+            (report::OrderOfEquals::Registration, follow(history, &self.terms, &progress)?)
         };
         Ok(self.outcome(order, followed))
     }
 
-    /// The order of equals that agrees with the recording on the most, the older versions' where both do.
-    fn best_order(&self, history: History<'_>) -> Result<(OrderOfEquals, Followed), Error> {
-        let mut best = None;
-        for order in ORDERS {
+    /// The order of equals that agrees with the recording on the most, and its replay.
+    fn best_order(&self, history: History<'_>) -> Result<(report::OrderOfEquals, Followed), Error> {
+        let replay = |order_of_equals| {
             let mut terms = self.terms.clone();
-            terms.config.order_of_equals = order;
-            let progress = Progress::new("Replaying", history.trace.len());
-            let followed = follow(history, &terms, &progress)?;
-            let agrees = followed.agreement();
-            if best.as_ref().is_none_or(|(most, _, _)| agrees > *most) {
-                best = Some((agrees, order, followed));
-            }
-        }
-        let (_, order, followed) = best.expect("there are two orders");
-        Ok((order, followed))
+            terms.config.order_of_equals = order_of_equals;
+            follow(history, &terms, &Progress::new("Replaying", history.trace.len()))
+        };
+        let (address, registration) = (replay(OrderOfEquals::Address)?, replay(OrderOfEquals::Registration)?);
+        Ok(match address.agreement().cmp(&registration.agreement()) {
+            Ordering::Equal => (report::OrderOfEquals::Either, address),
+            Ordering::Greater => (report::OrderOfEquals::Address, address),
+            Ordering::Less => (report::OrderOfEquals::Registration, registration),
+        })
     }
 
-    fn outcome(&self, order: OrderOfEquals, followed: Followed) -> Outcome {
+    fn outcome(&self, order: report::OrderOfEquals, followed: Followed) -> Outcome {
         let stats = &followed.stats;
         let peak = |stat: &c10_core::stat::StatArray| stat.all.peak as u64;
         Outcome {
             configuration: self.text.clone().unwrap_or_default(),
             device_memory_bytes: self.limited.then_some(self.terms.device_memory),
             compared: self.terms.compare,
-            order_of_equals: match order {
-                OrderOfEquals::Registration => report::OrderOfEquals::Registration,
-                OrderOfEquals::Address => report::OrderOfEquals::Address,
-            },
+            order_of_equals: order,
             placements: followed.placements,
             segments: followed.segments,
             first_difference: followed.first_difference,

@@ -1,6 +1,6 @@
 //! The configuration that a recording was made with.
 
-use c10_cuda::{Config, OrderOfEquals, RoundupPower2Divisions};
+use c10_cuda::{Config, RoundupPower2Divisions};
 
 use crate::snapshot::{Action, AllocatorSettings, Snapshot};
 
@@ -67,6 +67,3 @@ fn inferred(snapshot: &Snapshot) -> RecordedConfig {
     }
     RecordedConfig { config, notes }
 }
-
-/// Both orders, the one of the recordings there are first.
-pub(super) const ORDERS: [OrderOfEquals; 2] = [OrderOfEquals::Address, OrderOfEquals::Registration];

@@ -8,14 +8,16 @@ pub(super) struct Id {
 }
 
 impl Id {
-    /// The handle's number; never 0.
+    /// The handle's number; never 0, and even, as the pointers are that a real driver's handles are.
     pub(super) fn raw(self) -> u64 {
         (u64::from(self.generation) << 32) | ((u64::from(self.index) + 1) << 1)
     }
 
     /// What a handle's number stands for, if any number could.
     pub(super) fn from_raw(raw: u64) -> Option<Self> {
-        if raw & 1 == 1 { return None }
+        if raw & 1 == 1 {
+            return None;
+        }
         let index = u32::try_from(((raw & 0xffff_ffff) >> 1).checked_sub(1)?).ok()?;
         let generation = u32::try_from(raw >> 32).ok()?;
         Some(Self { index, generation })
