@@ -3,6 +3,7 @@
 //! - [`Device`], [`Stream`]: plain values that name where memory lives and in which order work runs.
 //! - [`DataPtr`]: an address, the device it is on, and who frees it and how.
 //! - [`Allocator`](allocator::Allocator): where a `DataPtr` comes from.
+//! - [`reporting`]: who is told of every allocation and free.
 //! - [`stat::Stat`]: the counters that every caching allocator keeps.
 //!
 //! ```
@@ -18,6 +19,7 @@ pub mod allocator;
 pub mod data_ptr;
 pub mod device;
 pub mod error;
+pub mod reporting;
 pub mod stat;
 pub mod stream;
 mod sync;
