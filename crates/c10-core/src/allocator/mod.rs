@@ -7,6 +7,15 @@ mod system;
 mod caching;
 mod size_class;
 
+#[cfg(feature = "mapped")]
+mod backing;
+#[cfg(feature = "mapped")]
+pub mod confine;
+#[cfg(feature = "mapped")]
+pub mod mapped;
+#[cfg(feature = "mapped")]
+mod temp_file;
+
 mod deferred;
 #[cfg(loom)]
 pub mod hand_over;
@@ -23,14 +32,20 @@ use std::fmt;
 use std::ptr;
 
 pub use caching::{CachingCpuAllocator, CachingCpuConfig, CachingCpuStats};
+#[cfg(feature = "mapped")]
+pub use confine::ConfinedRoot;
 pub use count::{AllocationCounts, CountingAllocator};
 pub use cpu::CpuAllocator;
 pub use deferred::{DeferredFreeAllocator, DeferredFreeConfig, MaxPending};
 pub use fault::{Fault, FaultAllocator};
 pub use limit::LimitAllocator;
+#[cfg(feature = "mapped")]
+pub use mapped::{MapMode, Mapped, MappedFile};
 pub use registry::{
     AllocatorRegistry, get_allocator, get_pinned_allocator, set_allocator, set_pinned_allocator,
 };
+#[cfg(feature = "mapped")]
+pub use temp_file::TempFileAllocator;
 
 use crate::data_ptr::{DataPtr, Deleter};
 use crate::device::Device;
