@@ -18,7 +18,7 @@ use std::ptr;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
 /// A value that can be pushed, in a box of its own.
-#[repr(C)]
+#[derive(Debug)]
 pub struct Node<T> {
     /// The value.
     pub value: T,

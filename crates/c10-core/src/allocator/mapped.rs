@@ -242,6 +242,7 @@ impl MappedFile {
     }
 
     fn copy_to_anonymous(&self, bytes: usize) -> io::Result<Option<MmapRaw>> {
+        mappable(bytes)?;
         let new = MmapRaw::from(MmapOptions::new().len(bytes).map_anon()?);
         if !self.is_empty() {
             // SAFETY: both mappings have `self.bytes` bytes, they are apart, and `&mut self` of `grow` is the
@@ -339,13 +340,17 @@ fn map_extended(file: &File, old: usize, new: usize) -> io::Result<Option<MmapRa
     if new == 0 {
         return Ok(None);
     }
-    let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
-    let (old, end) = (old as u64, i64::try_from(new).map_err(|_| too_large())?.cast_unsigned());
+    let (old, end) = (old as u64, mappable(new)?);
     backing::extend(file, old, end)?;
     MmapOptions::new().len(new).map_raw(file).map(Some).inspect_err(|_| {
         // As in `extend`: at worst the file stays longer than it was.
         let _ = file.set_len(old);
     })
+}
+
+/// The size, if memory and files can be so large at all.
+fn mappable(bytes: usize) -> io::Result<u64> {
+    isize::try_from(bytes).map(|bytes| bytes as u64).map_err(|_| io::ErrorKind::FileTooLarge.into())
 }
 
 #[cold]
