@@ -8,8 +8,8 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use c10_core::allocator::{
-    Allocator, CachingCpuAllocator, CachingCpuConfig, ConfinedRoot, CountingAllocator, CpuAllocator,
-    DeferredFreeAllocator, DeferredFreeConfig, Fault, FaultAllocator, LimitAllocator, TempFileAllocator,
+    Allocator, CachingCpuAllocator, CachingCpuConfig, CountingAllocator, CpuAllocator, DeferredFreeAllocator,
+    DeferredFreeConfig, Fault, FaultAllocator, LimitAllocator,
 };
 use c10_core::data_ptr::{DeleterEntry, same_deleter};
 use c10_core::{DataPtr, Device, ErrorKind, Result};
@@ -41,7 +41,9 @@ fn fault(inner: Shared) -> Shared {
     Arc::new(FaultAllocator::new(inner, []))
 }
 
+#[cfg(feature = "mapped")]
 fn temp_file() -> Shared {
+    use c10_core::allocator::{ConfinedRoot, TempFileAllocator};
     let root = ConfinedRoot::open(std::env::temp_dir()).unwrap();
     Arc::new(TempFileAllocator::new(Arc::new(root)))
 }
@@ -106,6 +108,7 @@ fn every_allocator() -> Vec<(&'static str, Shared, &'static str)> {
         ("caching", caching(1 << 26), "caching_cpu_allocator"),
         ("caching nothing", caching(0), "caching_cpu_allocator"),
         ("caching little", caching(4096), "caching_cpu_allocator"),
+        #[cfg(feature = "mapped")]
         ("temp file", temp_file(), "mapped_file"),
         ("deferred cpu", deferred(cpu()), "cpu_allocator"),
         ("deferred caching", deferred(caching(1 << 20)), "caching_cpu_allocator"),
@@ -113,6 +116,7 @@ fn every_allocator() -> Vec<(&'static str, Shared, &'static str)> {
         ("counting cpu", counting(cpu()), "cpu_allocator"),
         ("fault cpu", fault(cpu()), "cpu_allocator"),
         ("tower", limit(counting(deferred(fault(caching(1 << 20))))), "caching_cpu_allocator"),
+        #[cfg(feature = "mapped")]
         ("other tower", deferred(fault(limit(deferred(counting(temp_file()))))), "mapped_file"),
         ("limit device", limit(fake().0), "fake_device"),
         ("device tower", fault(deferred_device(counting(limit(fake().0)))), "fake_device"),
@@ -172,7 +176,13 @@ fn memory_is_aligned_owned_and_apart() {
 
 #[test]
 fn fresh_host_memory_is_zero() {
-    for allocator in [cpu(), temp_file(), caching(0), counting(cpu())] {
+    for allocator in [
+        cpu(),
+        caching(0),
+        counting(cpu()),
+        #[cfg(feature = "mapped")]
+        temp_file(),
+    ] {
         for bytes in SIZES {
             let ptr = allocator.allocate(bytes).unwrap();
             // SAFETY: the memory has that many bytes.
