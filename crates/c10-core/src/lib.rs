@@ -6,6 +6,7 @@
 //! - [`ScalarType`], [`Element`]: what one element is; [`promote_types`]: what two of them give; [`Scalar`]:
 //!   one number of any type.
 //! - [`Layout`], [`MemoryFormat`]: how elements lie in memory; [`bytes`]: how many bytes they take.
+//! - [`reporting`]: who is told of every allocation and free.
 //! - [`stat::Stat`]: the counters that every caching allocator keeps.
 //!
 //! ```
