@@ -7,6 +7,7 @@
 //!   sound.
 //! - [`DeviceHooks`](hooks::DeviceHooks), [`Event`]: what upper layers may ask of a device type; [`guard`]: its
 //!   current device and streams.
+//! - [`reporting`]: who is told of every allocation and free.
 //! - [`stat::Stat`]: the counters that every caching allocator keeps.
 //!
 //! ```
@@ -25,6 +26,7 @@ pub mod error;
 pub mod event;
 pub mod guard;
 pub mod hooks;
+pub mod reporting;
 pub mod stat;
 pub mod storage;
 pub mod stream;

@@ -1,8 +1,36 @@
 #![expect(unsafe_code, reason = "declares the allocator's contract: an unsafe trait, raw calls as unsafe fn")]
 //! [`Allocator`]: where a [`DataPtr`] comes from (`c10::Allocator`), and the host's allocators and adaptors.
 
+mod cpu;
+mod system;
+
+mod caching;
+mod size_class;
+
+mod deferred;
+#[cfg(loom)]
+pub mod hand_over;
+#[cfg(not(loom))]
+mod hand_over;
+
+mod count;
+mod fault;
+mod limit;
+
+mod registry;
+
 use std::fmt;
 use std::ptr;
+
+pub use caching::{CachingCpuAllocator, CachingCpuConfig, CachingCpuStats};
+pub use count::{AllocationCounts, CountingAllocator};
+pub use cpu::CpuAllocator;
+pub use deferred::{DeferredFreeAllocator, DeferredFreeConfig, MaxPending};
+pub use fault::{Fault, FaultAllocator};
+pub use limit::LimitAllocator;
+pub use registry::{
+    AllocatorRegistry, get_allocator, get_pinned_allocator, set_allocator, set_pinned_allocator,
+};
 
 use crate::data_ptr::{DataPtr, Deleter};
 use crate::device::Device;
@@ -96,6 +124,16 @@ pub unsafe trait Allocator: fmt::Debug + Send + Sync {
         }
         Ok(())
     }
+}
+
+/// Copies `bytes` bytes of host memory (`c10::Allocator::default_copy_data`): what a host allocator's
+/// [`copy_data`](Allocator::copy_data) is.
+///
+/// # Safety
+/// As [`Allocator::copy_data`], both being the host's.
+pub unsafe fn default_copy_data(dst: *mut u8, src: *const u8, bytes: usize) {
+    // SAFETY: the caller answers for both.
+    unsafe { ptr::copy_nonoverlapping(src, dst, bytes) };
 }
 
 fn no_raw_calls(allocator: &(impl fmt::Debug + ?Sized)) -> Error {

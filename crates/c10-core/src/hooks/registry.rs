@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::DeviceHooks;
 use crate::device::DeviceType;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sync::process_wide::atomic::{AtomicPtr, Ordering};
+use crate::sync::global::atomic::{AtomicPtr, Ordering};
 
 type Record = Arc<dyn DeviceHooks>;
 

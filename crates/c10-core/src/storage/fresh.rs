@@ -3,9 +3,11 @@
 //!
 //! These call allocators and hooks: nothing is locked meanwhile.
 
-use crate::allocator::Allocator;
+use std::sync::Arc;
+
+use crate::allocator::{Allocator, get_allocator};
 use crate::data_ptr::DataPtr;
-use crate::device::Device;
+use crate::device::{Device, DeviceType};
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::OptionalDeviceGuard;
 use crate::hooks::hooks;
@@ -24,6 +26,15 @@ pub(super) fn allocate(allocator: &dyn Allocator, device: Device, bytes: usize) 
         ));
     }
     Ok(block)
+}
+
+/// The process's allocator for a type of device: the registered one, or else its hooks'.
+pub(super) fn default_allocator(device_type: DeviceType) -> Result<Arc<dyn Allocator>> {
+    match (get_allocator(device_type), hooks(device_type)) {
+        (Ok(allocator), _) => Ok(Arc::clone(allocator)),
+        (Err(_), Some(hooks)) => Ok(hooks.allocator()),
+        (Err(error), None) => Err(error),
+    }
 }
 
 /// Copies the first `bytes` bytes of `src` to `dst`, which is as large and on the same device.

@@ -16,6 +16,16 @@ use crate::hooks::{Place, hooks, require_hooks};
 use crate::stream::Stream;
 
 impl Storage {
+    /// [`to_device_with`](Self::to_device_with), with the process's allocator for that type of device.
+    ///
+    /// # Errors
+    /// As [`to_device_with`](Self::to_device_with), and
+    /// [`ErrorKind::DeviceUnavailable`](crate::ErrorKind::DeviceUnavailable) when there is no such allocator.
+    #[track_caller]
+    pub fn to_device(&self, device: Device) -> Result<Self> {
+        self.to_device_with(device, fresh::default_allocator(device.device_type())?)
+    }
+
     /// A new, resizable storage on `device`, from `allocator`, with the bytes of this one. When it returns the
     /// copy is done. The device may be the same.
     ///
@@ -26,7 +36,7 @@ impl Storage {
     /// there, or `allocator` is of another device; else as [`read`](Self::read), and what the allocator or the
     /// device reports.
     #[track_caller]
-    pub fn to_device(&self, device: Device, allocator: Arc<dyn Allocator>) -> Result<Self> {
+    pub fn to_device_with(&self, device: Device, allocator: Arc<dyn Allocator>) -> Result<Self> {
         let origin = Origin::here();
         let device = with_index(device)?;
         let pin = self.as_impl().pin_bytes()?;

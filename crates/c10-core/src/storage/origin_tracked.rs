@@ -8,8 +8,8 @@ use std::sync::{PoisonError, Weak};
 use super::{Arc, StorageDump};
 use crate::storage::Storage;
 use crate::storage::storage_impl::StorageImpl;
-use crate::sync::process_wide::Mutex;
-use crate::sync::process_wide::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::global::Mutex;
+use crate::sync::global::atomic::{AtomicBool, AtomicU64, Ordering};
 
 static LIVE: Mutex<BTreeMap<u64, Weak<StorageImpl>>> = Mutex::new(BTreeMap::new());
 static NEXT: AtomicU64 = AtomicU64::new(0);

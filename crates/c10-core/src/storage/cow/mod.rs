@@ -2,7 +2,7 @@
 //! (`c10::impl::cow`).
 //!
 //! Reading never copies. The first exclusive access to a sharer *materialises* it: it gets a copy of its own,
-//! from its allocator, or, when it is the last owner, the original without its layer and no copy. A failure
+//! from its allocator (or that of its type of device), or, when it is the last owner, the original without its layer and no copy. A failure
 //! leaves it as it was.
 //!
 //! // Note [Pinned bytes]
@@ -19,7 +19,7 @@ use super::storage_impl::{COW, Owner, READ_ONLY, RESIZABLE, StorageImpl};
 use super::{Storage, fresh};
 use crate::allocator::Allocator;
 use crate::data_ptr::DataPtr;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::sync::lock;
 
 mod context;
@@ -93,12 +93,7 @@ impl StorageImpl {
             strip(&mut owner.data_ptr);
             return Ok(None);
         }
-        let allocator = owner.allocator.clone().ok_or_else(|| {
-            Error::new(
-                ErrorKind::NotImplemented,
-                "the storage shares its memory and has no allocator to copy it with",
-            )
-        })?;
+        let allocator = owner.allocator.clone();
         Ok(Share::of(&owner.data_ptr, Kind::Bytes).map(|share| Shared {
             share,
             size: self.size(),
@@ -141,14 +136,18 @@ impl StorageImpl {
 struct Shared {
     share: Share,
     size: usize,
-    allocator: Arc<dyn Allocator>,
+    allocator: Option<Arc<dyn Allocator>>,
 }
 
 impl Shared {
     fn copy(&self) -> Result<DataPtr> {
         let original = self.share.original();
-        let block = fresh::allocate(&*self.allocator, original.device(), self.size)?;
-        fresh::copy(&*self.allocator, &block, original, self.size)?;
+        let allocator = match &self.allocator {
+            Some(allocator) => Arc::clone(allocator),
+            None => fresh::default_allocator(original.device().device_type())?,
+        };
+        let block = fresh::allocate(&*allocator, original.device(), self.size)?;
+        fresh::copy(&*allocator, &block, original, self.size)?;
         Ok(block)
     }
 }
