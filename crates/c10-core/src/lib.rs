@@ -6,6 +6,10 @@
 //! - [`ScalarType`], [`Element`]: what one element is; [`promote_types`]: what two of them give; [`Scalar`]:
 //!   one number of any type.
 //! - [`Layout`], [`MemoryFormat`]: how elements lie in memory; [`bytes`]: how many bytes they take.
+//! - [`Storage`]: a shared handle on memory, with copy-on-write and the access lock that makes in-place writes
+//!   sound.
+//! - [`DeviceHooks`](hooks::DeviceHooks), [`Event`]: what upper layers may ask of a device type; [`guard`]: its
+//!   current device and streams.
 //! - [`reporting`]: who is told of every allocation and free.
 //! - [`stat::Stat`]: the counters that every caching allocator keeps.
 //!
@@ -18,22 +22,26 @@
 //! # Ok::<(), c10_core::Error>(())
 //! ```
 
-pub mod allocator;
-pub mod bytes;
-mod complex;
-pub mod data_ptr;
-pub mod device;
-mod element;
 pub mod error;
+pub mod device;
+pub mod stream;
+pub mod event;
+mod scalar_type;
+mod element;
+mod complex;
 mod float8;
-mod layout;
-mod memory_format;
 mod promote;
 mod scalar;
-mod scalar_type;
+mod layout;
+mod memory_format;
+pub mod bytes;
+pub mod data_ptr;
+pub mod allocator;
+pub mod storage;
+pub mod hooks;
+pub mod guard;
 pub mod reporting;
 pub mod stat;
-pub mod stream;
 mod sync;
 
 pub use complex::Complex;
@@ -41,6 +49,7 @@ pub use data_ptr::{DataPtr, Deleter, DeleterEntry};
 pub use device::{Device, DeviceIndex, DeviceType};
 pub use element::Element;
 pub use error::{Error, ErrorKind, Result};
+pub use event::{Event, EventFlags, EventId};
 pub use float8::{F8E4M3Fn, F8E5M2};
 pub use half::{bf16, f16};
 pub use layout::Layout;
@@ -48,4 +57,5 @@ pub use memory_format::MemoryFormat;
 pub use promote::{can_cast, promote_types};
 pub use scalar::Scalar;
 pub use scalar_type::ScalarType;
+pub use storage::{Storage, WeakStorage};
 pub use stream::{Stream, StreamId};

@@ -1,0 +1,336 @@
+#![expect(
+    unsafe_code,
+    reason = "lends the bytes of storages that the set has locked, by how each occurs in it"
+)]
+//! [`Access::acquire`] and [`AccessSet`]: access to several storages at once.
+
+use std::sync::Arc;
+
+use super::few::Few;
+use super::held::{Held, may_wait};
+use super::lock::{Mode, Wait};
+use super::{HOST_READ, HOST_WRITE, PendingUse, clear, refuse, view};
+use crate::error::{Error, Result};
+use crate::storage::Storage;
+use crate::storage::storage_impl::{PENDING_READ, PENDING_WRITE, StorageImpl};
+
+/// The way to the bytes of several storages.
+#[derive(Debug)]
+pub enum Access {}
+
+/// How [`Access::acquire_with`] takes access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessOptions {
+    /// Adds one to the version of each storage that is written. Off for the fresh outputs of an operator, and
+    /// where the caller counts versions elsewhere.
+    pub bump_version: bool,
+    /// The host will touch the bytes: pending uses by devices are waited for. Off for work that is enqueued on
+    /// a device behind them; the set then gives addresses and no slices.
+    pub host: bool,
+}
+
+impl Default for AccessOptions {
+    fn default() -> Self {
+        Self { bump_version: true, host: true }
+    }
+}
+
+/// Access to several storages, each locked once, in its strongest mode, until the set is dropped.
+///
+/// Operands are numbered as they were given to [`Access::acquire`]. A storage may be several of them.
+///
+/// ```compile_fail,E0277
+/// fn send<T: Send>() {}
+/// send::<c10_core::storage::AccessSet<'static>>();
+/// ```
+#[must_use = "access ends as soon as the set is dropped"]
+#[derive(Debug)]
+pub struct AccessSet<'a> {
+    /// Sorted by address, each storage once.
+    locks: Few<Lock<'a>>,
+    /// In the caller's order, reads first.
+    operands: Few<&'a StorageImpl>,
+    reads: usize,
+    host: bool,
+    _held: Held,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Lock<'a> {
+    storage: &'a StorageImpl,
+    mode: Mode,
+    /// How many operands the storage is.
+    uses: usize,
+}
+
+impl Access {
+    /// Locks storages to read and to write, as the host.
+    ///
+    /// Each is locked once: exclusively if it is among `writes`. Copy-on-write layers of those are
+    /// materialised before. The thread waits, unless it holds a guard already. Adds one to the version of each
+    /// storage that is written.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ReadOnly`](crate::ErrorKind::ReadOnly) for a write to read-only memory, and
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for released memory, both before any
+    /// effect; [`ErrorKind::Busy`](crate::ErrorKind::Busy) where the thread may not wait; what the allocator
+    /// or a device reports. Nothing is locked then.
+    ///
+    /// ```
+    /// # use c10_core::storage::{Access, Storage};
+    /// let (a, b) = (Storage::from_bytes([1, 2].into())?, Storage::from_bytes([0, 0].into())?);
+    /// let mut set = Access::acquire(&[&a], &[&b])?;
+    /// let ([from], [to]) = set.slices()?;
+    /// to.copy_from_slice(from);
+    /// # drop(set);
+    /// # assert_eq!(b.read()?.bytes()?, [1, 2]);
+    /// # Ok::<(), c10_core::Error>(())
+    /// ```
+    pub fn acquire<'a>(reads: &[&'a Storage], writes: &[&'a Storage]) -> Result<AccessSet<'a>> {
+        Self::acquire_with(reads, writes, AccessOptions::default())
+    }
+
+    /// [`acquire`](Self::acquire), with options.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    pub fn acquire_with<'a>(
+        reads: &[&'a Storage],
+        writes: &[&'a Storage],
+        options: AccessOptions,
+    ) -> Result<AccessSet<'a>> {
+        let operands = reads.iter().chain(writes).map(|s| s.as_impl());
+        let mut locks = Few::with_capacity(reads.len() + writes.len());
+        for (i, storage) in operands.clone().enumerate() {
+            let mode = if i < reads.len() { Mode::Shared } else { Mode::Exclusive };
+            locks.push(Lock { storage, mode, uses: 1 });
+        }
+        merge(&mut locks);
+        lock_all(&locks, options.host)?;
+        if options.bump_version {
+            locks.iter().filter(|l| l.mode == Mode::Exclusive).for_each(|l| l.storage.bump_version());
+        }
+        let mut all = Few::with_capacity(reads.len() + writes.len());
+        operands.for_each(|storage| all.push(storage));
+        Ok(AccessSet { locks, operands: all, reads: reads.len(), host: options.host, _held: Held::new() })
+    }
+}
+
+/// Sorts by address and makes each storage one, in its strongest mode.
+fn merge(locks: &mut Few<Lock<'_>>) {
+    if locks.len() < 2 {
+        return;
+    }
+    locks.sort_by_key(|lock| std::ptr::from_ref(lock.storage).addr());
+    locks.merge_neighbours(|kept, next| {
+        let same = std::ptr::eq(kept.storage, next.storage);
+        if same {
+            kept.mode = kept.mode.max(next.mode);
+            kept.uses += next.uses;
+        }
+        same
+    });
+}
+
+/// Takes all the locks, in their order, with no obstacle there; or none of them.
+fn lock_all(locks: &Few<Lock<'_>>, host: bool) -> Result<()> {
+    let wait = may_wait();
+    loop {
+        for lock in locks.iter() {
+            refuse(lock.storage, lock.obstacles(host))?;
+        }
+        for lock in locks.iter() {
+            clear(lock.storage, lock.mode, lock.obstacles(host), wait)?;
+            if !host && lock.storage.has(PENDING_READ | PENDING_WRITE) {
+                lock.storage.prune_pending();
+            }
+        }
+        take_in_order(locks, wait)?;
+        if locks.iter().all(|lock| !lock.storage.has(lock.obstacles(host))) {
+            return Ok(());
+        }
+        locks.iter().for_each(Lock::release);
+    }
+}
+
+fn take_in_order(locks: &Few<Lock<'_>>, wait: Wait) -> Result<()> {
+    for (taken, lock) in locks.iter().enumerate() {
+        if let Err(error) = lock.storage.access.acquire(lock.mode, wait) {
+            locks.iter().take(taken).for_each(Lock::release);
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+impl Lock<'_> {
+    fn obstacles(&self, host: bool) -> u32 {
+        let all = if self.mode == Mode::Exclusive { HOST_WRITE } else { HOST_READ };
+        if host { all } else { all & !(PENDING_READ | PENDING_WRITE) }
+    }
+
+    fn release(&self) {
+        self.storage.access.release(self.mode);
+    }
+}
+
+impl AccessSet<'_> {
+    /// The bytes of all operands, of `R` reads and `W` writes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when there are not `R` reads and `W`
+    /// writes, or a storage that is written is more than one operand;
+    /// [`ErrorKind::NotImplemented`](crate::ErrorKind::NotImplemented) when the host cannot reach the bytes.
+    #[expect(clippy::type_complexity, reason = "two arrays, to be taken apart at once")]
+    pub fn slices<const R: usize, const W: usize>(&mut self) -> Result<([&[u8]; R], [&mut [u8]; W])> {
+        let writes = self.operands.len() - self.reads;
+        if (self.reads, writes) != (R, W) {
+            return Err(Error::invalid_argument(format!(
+                "the set has {} reads and {writes} writes, and not {R} and {W}",
+                self.reads
+            )));
+        }
+        let mut read: [&[u8]; R] = [&[]; R];
+        for (i, slot) in read.iter_mut().enumerate() {
+            *slot = self.shared(self.operand(i)?)?;
+        }
+        let mut written: [&mut [u8]; W] = std::array::from_fn(|_| &mut [][..]);
+        for (i, slot) in written.iter_mut().enumerate() {
+            // SAFETY: the set is borrowed exclusively for as long as the slices, and each storage that
+            // `exclusive` accepts is one operand only, so that no two of them are the same.
+            *slot = unsafe { self.exclusive(self.operand(R + i)?) }?;
+        }
+        Ok((read, written))
+    }
+
+    /// The bytes of the read operand `i`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when there is no such operand or the
+    /// set also writes its storage; [`ErrorKind::NotImplemented`](crate::ErrorKind::NotImplemented) when the
+    /// host cannot reach the bytes.
+    pub fn read(&self, i: usize) -> Result<&[u8]> {
+        self.shared(self.read_operand(i)?)
+    }
+
+    /// The bytes of the write operand `i`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when there is no such operand or its
+    /// storage is another operand too; [`ErrorKind::NotImplemented`](crate::ErrorKind::NotImplemented) when
+    /// the host cannot reach the bytes.
+    pub fn write(&mut self, i: usize) -> Result<&mut [u8]> {
+        let storage = self.write_operand(i)?;
+        // SAFETY: the set is borrowed exclusively for as long as the slice.
+        unsafe { self.exclusive(storage) }
+    }
+
+    /// The address of the read operand `i`, and how many bytes there are. If the set also writes its storage
+    /// they may change under the reader's feet by the caller's own hand.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when there is no such operand.
+    pub fn read_ptr(&self, i: usize) -> Result<(*const u8, usize)> {
+        self.read_operand(i).map(|storage| (storage.address().cast_const(), storage.size()))
+    }
+
+    /// The address of the write operand `i`, and how many bytes there are.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when there is no such operand.
+    pub fn write_ptr(&mut self, i: usize) -> Result<(*mut u8, usize)> {
+        self.write_operand(i).map(|storage| (storage.address(), storage.size()))
+    }
+
+    /// Says that a device still reads the read operand `i` after the set is dropped. It returns at once.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when there is no such operand, or the
+    /// set was acquired for the host, which may have slices of the bytes.
+    pub fn defer_read(&self, i: usize, work: Arc<dyn PendingUse>) -> Result<()> {
+        self.device_access()?;
+        self.read_operand(i)?.defer(Mode::Shared, work);
+        Ok(())
+    }
+
+    /// Says that a device still writes the write operand `i` after the set is dropped. It returns at once.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when there is no such operand, or the
+    /// set was acquired for the host, which may have slices of the bytes.
+    pub fn defer_write(&self, i: usize, work: Arc<dyn PendingUse>) -> Result<()> {
+        self.device_access()?;
+        self.write_operand(i)?.defer(Mode::Exclusive, work);
+        Ok(())
+    }
+
+    fn device_access(&self) -> Result<()> {
+        if self.host {
+            return Err(Error::invalid_argument("the access was acquired for the host and not for a device"));
+        }
+        Ok(())
+    }
+
+    fn read_operand(&self, i: usize) -> Result<&StorageImpl> {
+        if i >= self.reads {
+            return Err(no_operand("read", i, self.reads));
+        }
+        self.operand(i)
+    }
+
+    fn write_operand(&self, i: usize) -> Result<&StorageImpl> {
+        let writes = self.operands.len() - self.reads;
+        if i >= writes {
+            return Err(no_operand("write", i, writes));
+        }
+        self.operand(self.reads + i)
+    }
+
+    fn operand(&self, i: usize) -> Result<&StorageImpl> {
+        self.operands.get(i).ok_or_else(|| no_operand("", i, self.operands.len()))
+    }
+
+    fn shared<'s>(&'s self, storage: &'s StorageImpl) -> Result<&'s [u8]> {
+        let lock = self.host_lock(storage)?;
+        if lock.mode != Mode::Shared {
+            return Err(Error::invalid_argument("a storage that is read is written by the same call"));
+        }
+        // SAFETY: the set has shared access with `HOST_READ`, outlives the slice, and gives out no `&mut` to a
+        // storage that it has only shared.
+        unsafe { view::shared(lock.storage) }
+    }
+
+    /// # Safety
+    /// For as long as the slice lives, the set gives out no other of the same storage.
+    #[expect(clippy::mut_from_ref, reason = "the callers borrow the set exclusively")]
+    unsafe fn exclusive<'s>(&'s self, storage: &'s StorageImpl) -> Result<&'s mut [u8]> {
+        let lock = self.host_lock(storage)?;
+        if lock.uses != 1 {
+            return Err(Error::invalid_argument(
+                "a storage that is written is another operand of the same call",
+            ));
+        }
+        assert!(lock.mode == Mode::Exclusive, "a write operand is locked exclusively");
+        // SAFETY: the set has exclusive access with `HOST_WRITE`, and the caller answers for the rest.
+        unsafe { view::exclusive(lock.storage) }
+    }
+
+    fn host_lock(&self, storage: &StorageImpl) -> Result<Lock<'_>> {
+        if !self.host {
+            return Err(Error::invalid_argument("the access was acquired for a device and not for the host"));
+        }
+        let lock = self.locks.iter().find(|lock| std::ptr::eq(lock.storage, storage));
+        Ok(*lock.expect("each operand's storage is among the locks"))
+    }
+}
+
+impl Drop for AccessSet<'_> {
+    fn drop(&mut self) {
+        self.locks.iter().for_each(Lock::release);
+    }
+}
+
+#[cold]
+fn no_operand(kind: &str, i: usize, count: usize) -> Error {
+    Error::invalid_argument(format!("there is no {kind} operand {i}: the set has {count}"))
+}

@@ -1,0 +1,69 @@
+#![expect(unsafe_code, reason = "copies between blocks whose sizes their makers promise")]
+//! New memory for a storage, on its device, and copies into it within one type of device.
+//!
+//! These call allocators and hooks: nothing is locked meanwhile.
+
+use std::sync::Arc;
+
+use crate::allocator::{Allocator, get_allocator};
+use crate::data_ptr::DataPtr;
+use crate::device::{Device, DeviceType};
+use crate::error::{Error, ErrorKind, Result};
+use crate::guard::OptionalDeviceGuard;
+use crate::hooks::hooks;
+
+/// `bytes` bytes on `device`.
+pub(super) fn allocate(allocator: &dyn Allocator, device: Device, bytes: usize) -> Result<DataPtr> {
+    check_size(bytes)?;
+    // A backend that has an allocator and no hooks has one device, which is always current.
+    let switched = hooks(device.device_type()).map(|_| device);
+    let _guard = OptionalDeviceGuard::new(switched)?;
+    let block = allocator.allocate(bytes)?;
+    if block.device() != device {
+        return Err(Error::new(
+            ErrorKind::DeviceUnavailable,
+            format!("{allocator:?} gave memory on {} for a storage on {device}", block.device()),
+        ));
+    }
+    Ok(block)
+}
+
+/// The process's allocator for a type of device: the registered one, or else its hooks'.
+pub(super) fn default_allocator(device_type: DeviceType) -> Result<Arc<dyn Allocator>> {
+    match (get_allocator(device_type), hooks(device_type)) {
+        (Ok(allocator), _) => Ok(Arc::clone(allocator)),
+        (Err(_), Some(hooks)) => Ok(hooks.allocator()),
+        (Err(error), None) => Err(error),
+    }
+}
+
+/// Copies the first `bytes` bytes of `src` to `dst`, which is as large and on the same device.
+///
+/// `src` is kept alive by the caller until this returns, and by `record_stream` until the device is done.
+pub(super) fn copy(allocator: &dyn Allocator, dst: &DataPtr, src: &DataPtr, bytes: usize) -> Result<()> {
+    // There is nothing to copy where there is no memory, as on `meta`.
+    if bytes == 0 || src.as_ptr().is_null() || dst.as_ptr().is_null() {
+        return Ok(());
+    }
+    let device = src.device();
+    let hooks = hooks(device.device_type());
+    let _guard = OptionalDeviceGuard::new(hooks.map(|_| device))?;
+    if let (Some(hooks), Some(index)) = (hooks, device.index()) {
+        // Before the copy, so that no failure leaves a copy that reads freed memory.
+        hooks.record_stream(src, hooks.current_stream(index)?)?;
+    }
+    // SAFETY: `allocate` gave `dst` for at least `bytes` bytes, nobody else has it yet, so that they do not
+    // overlap; `src` is the memory of a storage of at least this size (S1), pinned by the caller.
+    unsafe { allocator.copy_data(dst.as_ptr(), src.as_ptr(), bytes) }
+}
+
+/// Refuses what cannot be the size of any object.
+pub(super) fn check_size(bytes: usize) -> Result<()> {
+    if isize::try_from(bytes).is_err() {
+        return Err(Error::new(
+            ErrorKind::Overflow,
+            format!("a storage of {bytes} bytes is larger than the address space"),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! `StorageImpl`: what all handles of one storage share (`c10::StorageImpl`).
+//!
+//! Who may touch what:
+//! - S1 `address`, `size`, `capacity` and the identity of the memory change only under exclusive access *and*
+//!   `owner`'s mutex, so that either of the two is enough to see them consistent. Read without both they are
+//!   hints.
+//! - S2 `owner.data_ptr` may change its context without changing its address: a copy-on-write layer comes or
+//!   goes, under `owner`'s mutex. `COW` says that there is one whose *bytes* others may share. It is set under
+//!   access of either kind and that mutex, so that no writer is at work then, and cleared under the mutex
+//!   when nobody else shares them.
+//! - S3 bytes are read under shared or exclusive access, and written under exclusive access while `COW` and
+//!   `READ_ONLY` are clear.
+//! - S4 `READ_ONLY` never changes. `RESIZABLE` and `RELEASED` change under exclusive access.
+//! - S5 `PENDING_*` say what is in `pending`, under whose mutex they change; a use is added under access.
+//!
+//! Order of locks: access, then `owner` or `pending`, which are never held together. Nothing foreign runs
+//! under any of them: no allocator, deleter, hook or user's closure.
+
+use std::sync::Arc;
+
+use super::access::{AccessLock, Pending, wait_at_end};
+use super::dump::Origin;
+use crate::allocator::Allocator;
+use crate::data_ptr::DataPtr;
+use crate::device::Device;
+use crate::error::Error;
+use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use crate::sync::{Mutex, lock};
+
+/// `resize` is allowed.
+pub(crate) const RESIZABLE: u32 = 1;
+/// Exclusive access is refused.
+pub(crate) const READ_ONLY: u32 = 1 << 1;
+/// Others may share the bytes, by a copy-on-write layer: materialise before writing.
+pub(crate) const COW: u32 = 1 << 2;
+/// The memory was given away: access is refused with a message.
+pub(crate) const RELEASED: u32 = 1 << 3;
+/// A device still reads the bytes.
+pub(crate) const PENDING_READ: u32 = 1 << 4;
+/// A device still writes the bytes.
+pub(crate) const PENDING_WRITE: u32 = 1 << 5;
+
+#[derive(Debug)]
+pub(crate) struct StorageImpl {
+    pub(super) access: AccessLock,
+    flags: AtomicU32,
+    version: AtomicU32,
+    address: AtomicPtr<u8>,
+    size: AtomicUsize,
+    capacity: AtomicUsize,
+    device: Device,
+    pub(super) owner: Mutex<Owner>,
+    pub(super) pending: Mutex<Vec<Pending>>,
+    pub(super) origin: Origin,
+}
+
+/// Who frees the memory, and where more of it comes from.
+#[derive(Debug)]
+pub(crate) struct Owner {
+    pub(super) data_ptr: DataPtr,
+    pub(super) allocator: Option<Arc<dyn Allocator>>,
+    /// What access to released memory says.
+    pub(super) message: Option<String>,
+}
+
+impl StorageImpl {
+    pub(super) fn new(
+        data_ptr: DataPtr,
+        (size, capacity): (usize, usize),
+        allocator: Option<Arc<dyn Allocator>>,
+        flags: u32,
+        origin: Origin,
+    ) -> Self {
+        Self {
+            access: AccessLock::default(),
+            flags: AtomicU32::new(flags),
+            version: AtomicU32::new(0),
+            address: AtomicPtr::new(data_ptr.as_ptr()),
+            size: AtomicUsize::new(size),
+            capacity: AtomicUsize::new(capacity),
+            device: data_ptr.device(),
+            owner: Mutex::new(Owner { data_ptr, allocator, message: None }),
+            pending: Mutex::new(Vec::new()),
+            origin,
+        }
+    }
+
+    pub(crate) fn address(&self) -> *mut u8 {
+        self.address.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.size.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn device(&self) -> Device {
+        self.device
+    }
+
+    pub(crate) fn version(&self) -> u32 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// Adds one to the version; it wraps, as PyTorch's does.
+    pub(crate) fn bump_version(&self) {
+        self.version.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn flags(&self) -> u32 {
+        self.flags.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn has(&self, flag: u32) -> bool {
+        self.flags() & flag != 0
+    }
+
+    pub(super) fn set_flags(&self, flags: u32) {
+        self.flags.fetch_or(flags, Ordering::Relaxed);
+    }
+
+    pub(super) fn clear_flags(&self, flags: u32) {
+        self.flags.fetch_and(!flags, Ordering::Relaxed);
+    }
+
+    /// Puts other memory, which nobody shares, in the place of the present, which is returned. The caller has
+    /// exclusive access, and `owner` locked.
+    pub(super) fn install(
+        &self,
+        owner: &mut Owner,
+        data_ptr: DataPtr,
+        size: usize,
+        capacity: usize,
+    ) -> DataPtr {
+        self.address.store(data_ptr.as_ptr(), Ordering::Relaxed);
+        self.set_size(owner, size);
+        self.capacity.store(capacity, Ordering::Relaxed);
+        self.clear_flags(COW);
+        std::mem::replace(&mut owner.data_ptr, data_ptr)
+    }
+
+    /// Changes the size within the capacity. The caller has exclusive access, and `owner` locked.
+    pub(super) fn set_size(&self, _owner: &mut Owner, size: usize) {
+        self.size.store(size, Ordering::Relaxed);
+    }
+
+    /// The error of any access to memory that was given away.
+    #[cold]
+    pub(super) fn released_error(&self) -> Error {
+        let message = lock(&self.owner).message.clone();
+        // PyTorch's text.
+        Error::invalid_argument(
+            message.unwrap_or_else(|| "Cannot access data pointer of Storage that is invalid.".to_owned()),
+        )
+    }
+}
+
+impl Drop for StorageImpl {
+    fn drop(&mut self) {
+        let pending = std::mem::take(&mut *lock(&self.pending));
+        if !pending.is_empty() && !wait_at_end(&pending) {
+            // A device that cannot say whether it still uses the memory may do so: it is never freed.
+            let owner = &mut *lock(&self.owner);
+            let device = owner.data_ptr.device();
+            std::mem::forget(std::mem::replace(&mut owner.data_ptr, DataPtr::null(device)));
+        }
+    }
+}
