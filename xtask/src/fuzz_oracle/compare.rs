@@ -11,10 +11,11 @@ pub(crate) fn first_difference(oracle: &Output, ours: &Output) -> Option<usize> 
 
 /// The lines, less what PyTorch leaves open.
 ///
-/// When several deferred frees complete at once, PyTorch takes them in the order of a hash table of streams. The
-/// blocks end up the same, but how often neighbours merged in between does not: the peak and the two sums of
-/// `inactive_split` and `inactive_split_bytes` depend on it. Until a trace first records a stream nothing is
-/// deferred, and these have to agree too.
+/// When frees that wait for several streams complete at once, PyTorch takes them in the order of a hash table
+/// whose keys are streams (`cuda_events`). One build repeats that order, whatever the addresses are; nothing
+/// promises it. The blocks end up the same, but the steps by which neighbours merge do not: the peak and the two
+/// sums of `inactive_split` and `inactive_split_bytes` depend on them. Until a trace first records a stream
+/// nothing is deferred, and these have to agree too.
 fn comparable(output: &Output) -> Vec<&str> {
     let mut deferred = false;
     let lines = output.lines.iter().map(|line| {

@@ -31,7 +31,7 @@ impl Conf {
             conf.max_split_mb = Some(least + random.one_of(&[0, 0, 1, 2, 4, 12, 44, 180]));
         }
         if rounding {
-            conf.max_non_split_rounding_mb = Some(least + random.one_of(&[0, 1, 2, 5, 20, 64]));
+            conf.max_non_split_rounding_mb = Some(least + random.one_of(&[0, 1, 5, 20, 64, 200]));
         }
         if has(4, random) {
             conf.roundup_divisions = Some(random.one_of(&[1, 2, 4, 8, 16, 64]).to_string());

@@ -41,7 +41,11 @@ pub(crate) fn trace(seed: u64, fixed: &Fixed) -> Trace {
     let mut random = Random::new(seed);
     let drawn_conf = Conf::draw(&mut random);
     let conf = fixed.conf.as_deref().map_or(drawn_conf, Conf::read);
-    let drawn_memory = random.one_of(DEVICE_MEMORIES);
+    let mut drawn_memory = random.one_of(DEVICE_MEMORIES);
+    if let Some(limit) = conf.max_split_mb.filter(|_| random.percent(60)) {
+        // Room for a few blocks that may not be split.
+        drawn_memory = limit * MIB * random.between(3, 12);
+    }
     let device_memory = fixed.device_memory.unwrap_or(drawn_memory);
     let drawn_ops = random.between(30, 400) as usize;
     let count = fixed.ops.unwrap_or(drawn_ops);

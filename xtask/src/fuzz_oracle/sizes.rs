@@ -19,7 +19,7 @@ impl Palette {
     pub(crate) fn draw(conf: &Conf, device_memory: u64, random: &mut Random) -> Palette {
         let thresholds = thresholds(conf, device_memory);
         // Small requests only, those about the thresholds, those that fill the device, or all of them.
-        let kind = random.below(4);
+        let kind = if conf.max_split_mb.is_some() && random.percent(60) { 1 } else { random.below(4) };
         let largest = if kind == 0 { MIB } else { device_memory / random.one_of(&[1, 2, 4, 8]) };
         let mut palette = Palette { sizes: Vec::new(), thresholds, largest };
         for _ in 0..random.between(2, 12) {
@@ -58,8 +58,11 @@ fn thresholds(conf: &Conf, device_memory: u64) -> Vec<u64> {
     all.extend([MIB - 512, 9 * MIB, large_segment - MIB]);
     all.extend([3, 4, 6, 11, 12].map(|count| count * 2 * MIB));
     if let Some(limit) = conf.max_split_mb {
-        let rounding = conf.max_non_split_rounding_mb.unwrap_or(large_segment / MIB);
-        all.extend([limit, limit + 2, limit + rounding, limit + rounding + 2].map(|count| count * MIB));
+        all.extend([limit, limit + 2, 2 * limit].map(|count| count * MIB));
+        // Blocks that a request of about the limit may take whole, and blocks that are too large for it.
+        for rounding in [Some(large_segment / MIB), conf.max_non_split_rounding_mb].into_iter().flatten() {
+            all.extend([rounding - 2, rounding, rounding + 2].map(|more| (limit + more) * MIB));
+        }
     }
     if conf.roundup_divisions.is_some() {
         for power in [1200, 64 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB] {
