@@ -117,7 +117,7 @@ fn compare(args: &Args, programs: &Programs) -> Result {
             agree += 1;
         } else {
             differ += 1;
-            println!("\nseed {seed}: a difference");
+            println!("seed {seed}: a difference");
             if differ <= SHOWN {
                 show(&smallest(trace, programs)?, programs)?;
             }
