@@ -12,14 +12,16 @@ pub(crate) struct Conf {
     pub(crate) roundup_divisions: Option<String>,
     /// Below 1, as text.
     pub(crate) garbage_collection_threshold: Option<String>,
+    /// Requests beyond this part of the device's memory are refused before the driver is asked; as text.
+    pub(crate) refused_beyond: Option<String>,
 }
 
 impl Conf {
     /// Draws a configuration: in equal parts the defaults, each setting alone, and several together.
     pub(crate) fn draw(random: &mut Random) -> Conf {
         let mut conf = Conf::default();
-        let which = random.below(8);
-        let several = which == 7;
+        let which = random.below(9);
+        let several = which == 8;
         let has = |number: u64, random: &mut Random| which == number || (several && random.percent(60));
         if has(1, random) {
             conf.large_segment_mb = Some(random.one_of(&[11, 12, 15, 20, 21, 32, 64, 100]));
@@ -43,6 +45,10 @@ impl Conf {
             let some = ["0.01", "0.2", "0.5", "0.7", "0.8", "0.9", "0.99"];
             conf.garbage_collection_threshold = Some(some[random.index(some.len())].to_owned());
         }
+        if has(7, random) {
+            let some = ["0.0", "0.1", "0.3", "0.5", "0.75", "0.9", "1.0"];
+            conf.refused_beyond = Some(some[random.index(some.len())].to_owned());
+        }
         conf
     }
 
@@ -60,6 +66,7 @@ impl Conf {
             max_non_split_rounding_mb: megabytes("max_non_split_rounding_mb"),
             roundup_divisions: value("roundup_power2_divisions"),
             garbage_collection_threshold: value("garbage_collection_threshold"),
+            refused_beyond: value("per_process_memory_fraction"),
         }
     }
 
@@ -75,7 +82,10 @@ impl Conf {
                 .as_ref()
                 .map(|value| format!("garbage_collection_threshold:{value}")),
         ];
-        all.into_iter().flatten().collect()
+        let refusal = self.refused_beyond.iter().flat_map(|fraction| {
+            [format!("per_process_memory_fraction:{fraction}"), "throw_on_cudamalloc_oom:True".to_owned()]
+        });
+        all.into_iter().flatten().chain(refusal).collect()
     }
 }
 
