@@ -37,7 +37,7 @@ pub(crate) fn run() -> Result {
         bare.arg("--no-default-features");
         steps.command(&format!("{} alone, without its features", package.name), &mut bare)?;
     }
-    steps.step("tests", test::run)
+    test::run_as_part_of(&steps)
 }
 
 fn cargo_with(args: &[&str]) -> Command {

@@ -19,7 +19,14 @@ const FEATURES_WITH_TESTS: &[(&str, &str)] = &[("c10-core", "leak-tracking,traci
 /// # Errors
 /// Cargo's metadata cannot be read. Failed tests and builds are no error: they show in the exit code.
 pub(crate) fn run() -> Result {
-    let steps = Steps::begin();
+    run_as_part_of(&Steps::begin())
+}
+
+/// Runs the tests as the last steps of something larger.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_as_part_of(steps: &Steps) -> Result {
     let mut totals = Totals::default();
     for (heading, mut command) in runs()? {
         steps.step(&heading, || run_tests(&mut command, &mut totals))?;
@@ -42,7 +49,7 @@ fn runs() -> Result<Vec<(String, Command)>> {
     }
     for (package, models) in loom_models()? {
         let mut loom = cargo();
-        loom.args(["test", "--no-fail-fast", "--release", "--package", &package]);
+        loom.args(["test", "--no-fail-fast", "--package", &package]);
         models.iter().for_each(|model| _ = loom.args(["--test", model]));
         loom.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", target_dir()?.join("loom"));
         runs.push((format!("loom models of {package}"), loom));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
 use crate::Result;
+use crate::workspace::root;
 
 /// Guides that stand in the root.
 const IN_ROOT: &[&str] = &["README.md", "ARCHITECTURE.md", "CHANGELOG.md"];
@@ -103,7 +104,9 @@ impl Guide {
             _ => None,
         });
         let broken = links.filter(|link| !is_outside(link) && !self.link_holds(link, guides));
-        broken.map(|link| format!("{}: {link}", self.path.display())).collect()
+        let root = root();
+        let name = self.path.strip_prefix(&root).unwrap_or(&self.path).display();
+        broken.map(|link| format!("{name}: {link}")).collect()
     }
 
     fn link_holds(&self, link: &str, guides: &[Guide]) -> bool {

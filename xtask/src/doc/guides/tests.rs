@@ -1,5 +1,4 @@
-use super::{Guide, anchor, read};
-use crate::workspace::root;
+use super::{Guide, anchor, read, root};
 
 /// Two guides that stand in this crate's folder, which exists, under names that do not.
 fn guide(name: &str, text: &str) -> Guide {
