@@ -1,1 +1,54 @@
-fn main() {}
+//! The workspace's own commands, run as `cargo xtask COMMAND`: one file a command.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program: the terminal is where it answers")]
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+mod bench;
+mod ci;
+mod demo;
+mod doc;
+mod fuzz_oracle;
+mod layers;
+mod step;
+mod test;
+mod test_totals;
+mod workspace;
+
+/// What a command gives: the exit code to end with, or why it could not go on.
+type Result<T = ExitCode> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// The workspace's own commands.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask")]
+enum Command {
+    /// Replays a recorded PyTorch training run through the caching allocator
+    Demo,
+    /// Runs every test of the workspace; the last line printed is `N passed, N failed`
+    Test,
+    /// Runs the benches; what follows `--` goes to criterion
+    Bench(bench::Args),
+    /// Builds the documentation site in `target/doc`: the crates' pages and the guides
+    Doc,
+    /// The whole check: format, lints, documentation, layers, every crate alone, then the tests
+    Ci,
+    /// Compares the caching allocator with PyTorch's own on random traces
+    FuzzOracle(fuzz_oracle::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Command::parse() {
+        Command::Demo => demo::run(),
+        Command::Test => test::run(),
+        Command::Bench(args) => bench::run(&args),
+        Command::Doc => doc::run(),
+        Command::Ci => ci::run(),
+        Command::FuzzOracle(args) => fuzz_oracle::run(&args),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        ExitCode::FAILURE
+    })
+}

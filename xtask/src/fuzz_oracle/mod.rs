@@ -1,0 +1,178 @@
+//! `cargo xtask fuzz-oracle`: our caching allocator against PyTorch's own, on random traces.
+//!
+//! A trace is a configuration, a device's memory and commands; it follows from its seed alone. Both allocators
+//! run it over a stand-in for the driver, and have to print the same lines: every driver call, the place of each
+//! block, out-of-memory texts, statistics. A trace on which they differ is shrunk before it is shown.
+
+mod compare;
+mod conf;
+mod coverage;
+mod generate;
+mod oracle;
+mod random;
+mod run;
+mod shrink;
+mod sizes;
+mod trace;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use crate::workspace::{cargo, target_dir};
+use crate::{Result, step};
+
+use compare::first_difference;
+use coverage::Coverage;
+use generate::Fixed;
+use oracle::Found;
+use run::{Output, Programs};
+use trace::Trace;
+
+/// So many differences are shrunk and shown; the rest are counted.
+const SHOWN: usize = 5;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// How many traces
+    #[arg(long, default_value_t = 1000)]
+    traces: u64,
+    /// The first trace's seed; each next trace has the next seed
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Commands in each trace, where the seed would choose
+    #[arg(long)]
+    ops: Option<usize>,
+    /// The configuration of every trace, as in PYTORCH_ALLOC_CONF, where the seed would choose
+    #[arg(long)]
+    conf: Option<String>,
+    /// The device's memory in bytes, where the seed would choose
+    #[arg(long)]
+    device_memory: Option<u64>,
+    /// Writes each trace and PyTorch's answer to this folder, and compares nothing
+    #[arg(long, value_name = "DIR")]
+    write: Option<PathBuf>,
+    /// Prints which of PyTorch's paths the traces reach, and compares nothing
+    #[arg(long, conflicts_with = "write")]
+    coverage: bool,
+}
+
+/// Runs the traces.
+///
+/// # Errors
+/// A program could not be built or started, or a file not written. A difference shows in the exit code.
+pub(crate) fn run(args: &Args) -> Result {
+    let oracle = match oracle::find()? {
+        Found::At(program) => program,
+        Found::Missing(why) => {
+            println!("skipped: {why}");
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    let target = target_dir()?;
+    let scratch = target.join("fuzz-oracle");
+    std::fs::create_dir_all(&scratch)?;
+    let ours = target.join("release").join(format!("tensorplay{}", std::env::consts::EXE_SUFFIX));
+    let scratch = scratch.join(format!("{}.trace", std::process::id()));
+    let programs = Programs::new(oracle, ours, scratch);
+    let done = if args.coverage {
+        measure_coverage(args, &programs)
+    } else if let Some(folder) = &args.write {
+        write(args, &programs, folder)
+    } else {
+        compare(args, &programs)
+    };
+    std::fs::remove_file(&programs.scratch)?;
+    done
+}
+
+/// The traces that the arguments name, with their seeds. Says now and then how far it is.
+fn traces(args: &Args) -> impl Iterator<Item = (u64, Trace)> {
+    let fixed = Fixed { ops: args.ops, conf: args.conf.clone(), device_memory: args.device_memory };
+    let (first, count) = (args.seed, args.traces);
+    let begun = Instant::now();
+    let mut said = begun;
+    (0..count).map(move |done| {
+        if said.elapsed() > Duration::from_secs(5) {
+            said = Instant::now();
+            println!("{done} of {count}, {:.0} a second", done as f64 / begun.elapsed().as_secs_f64());
+        }
+        let seed = first.wrapping_add(done);
+        (seed, generate::trace(seed, &fixed))
+    })
+}
+
+fn compare(args: &Args, programs: &Programs) -> Result {
+    step::must_succeed(cargo().args(["build", "--release", "--package", "tensorplay-cli"]))?;
+    let (mut agree, mut differ, mut refused) = (0, 0, 0);
+    for (seed, trace) in traces(args) {
+        let oracle = programs.run_oracle(&trace)?;
+        if oracle.failed {
+            refused += 1;
+            println!(
+                "seed {seed}: PyTorch itself failed: {}",
+                oracle.lines.last().map_or("", String::as_str)
+            );
+        } else if first_difference(&oracle, &programs.run_ours(&trace)?).is_none() {
+            agree += 1;
+        } else {
+            differ += 1;
+            println!("seed {seed}: a difference");
+            if differ <= SHOWN {
+                show(&smallest(trace, programs)?, programs)?;
+            }
+        }
+    }
+    println!("\n{agree} traces agree, {differ} differ, {refused} failed in PyTorch itself");
+    Ok(if differ == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn smallest(trace: Trace, programs: &Programs) -> Result<Trace> {
+    shrink::shrink(trace, |candidate| {
+        let oracle = programs.run_oracle(candidate)?;
+        Ok(!oracle.failed && first_difference(&oracle, &programs.run_ours(candidate)?).is_some())
+    })
+}
+
+/// Prints a trace that shows a difference, and both outputs about the first line that differs.
+fn show(trace: &Trace, programs: &Programs) -> Result<()> {
+    let (oracle, ours) = (programs.run_oracle(trace)?, programs.run_ours(trace)?);
+    let Some(at) = first_difference(&oracle, &ours) else {
+        println!("the difference does not come again");
+        return Ok(());
+    };
+    println!("{trace}--- the same before");
+    oracle.lines[at.saturating_sub(4)..at].iter().for_each(|line| println!("  {line}"));
+    for (whose, output) in [("PyTorch", &oracle), ("ours", &ours)] {
+        println!("--- {whose}");
+        output.lines.iter().skip(at).take(4).for_each(|line| println!("  {line}"));
+    }
+    Ok(())
+}
+
+fn measure_coverage(args: &Args, programs: &Programs) -> Result {
+    let mut coverage = Coverage::default();
+    for (_, trace) in traces(args) {
+        coverage.add(&trace, programs)?;
+    }
+    println!("{coverage}");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes `seed-N.trace`, whose head names its configuration and memory, and `seed-N.expected`.
+fn write(args: &Args, programs: &Programs, folder: &Path) -> Result {
+    std::fs::create_dir_all(folder)?;
+    let mut written = 0;
+    for (seed, trace) in traces(args) {
+        let Output { lines, failed } = programs.run_oracle(&trace)?;
+        if failed {
+            println!("seed {seed}: PyTorch itself failed: {}", lines.last().map_or("", String::as_str));
+            continue;
+        }
+        std::fs::write(folder.join(format!("seed-{seed}.trace")), trace.to_string())?;
+        std::fs::write(folder.join(format!("seed-{seed}.expected")), lines.join("\n") + "\n")?;
+        written += 1;
+    }
+    println!("{written} traces written to {}", folder.display());
+    Ok(ExitCode::SUCCESS)
+}

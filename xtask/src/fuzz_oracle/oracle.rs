@@ -1,0 +1,57 @@
+//! Where PyTorch's allocator is: found, or built from `xtask/oracle`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::workspace::root;
+use crate::{Result, step};
+
+/// The oracle, or why it is not to be had here.
+#[derive(Debug)]
+pub(crate) enum Found {
+    At(PathBuf),
+    Missing(String),
+}
+
+/// Finds `torch_replay` under `ORACLE_DIR` (by default `~/.cache/pytorch-oracle`), and builds it when it is not
+/// there. One that is there is taken as it is: remove it to have it built again.
+///
+/// # Errors
+/// A command could not be started.
+pub(crate) fn find() -> Result<Found> {
+    let Some(folder) = folder() else {
+        return Ok(Found::Missing("neither ORACLE_DIR nor HOME is set".to_owned()));
+    };
+    let program = folder.join("build/torch_replay");
+    if program.exists() {
+        return Ok(Found::At(program));
+    }
+    for tool in ["bash", "python3", "unzip", "g++"] {
+        if !runs(tool) {
+            return Ok(Found::Missing(format!("the oracle is not built, and {tool} is missing")));
+        }
+    }
+    let script = root().join("xtask/oracle/build.sh");
+    let status = step::run(Command::new("bash").arg(script).env("ORACLE_DIR", folder))?;
+    Ok(if status.success() && program.exists() {
+        Found::At(program)
+    } else {
+        Found::Missing(format!("the oracle could not be built ({status})"))
+    })
+}
+
+/// Where the oracle is built, by the same rule as in `build.sh`.
+fn folder() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("ORACLE_DIR").or_else(|| {
+        let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
+        Some(cache.join("pytorch-oracle"))
+    })
+}
+
+/// Whether `tool --version` can be run.
+pub(crate) fn runs(tool: impl AsRef<Path>) -> bool {
+    let mut command = Command::new(tool.as_ref());
+    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
