@@ -127,8 +127,9 @@ fn files_that_are_not_there_or_not_files() {
 #[test]
 fn names_that_are_not_text() {
     use std::os::unix::ffi::OsStrExt;
+
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join(std::ffi::OsStr::from_bytes(b"a\xffb.pickle"));
+    let file = folder.path().join(OsStr::from_bytes(b"a\xffb.pickle"));
     assert!(complaint(&replay(&file)).contains("a\u{fffd}b.pickle: No such file"));
     std::fs::copy(trace("cross-entropy-eager"), &file).unwrap();
     let output = replay(&file);

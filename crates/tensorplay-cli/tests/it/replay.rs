@@ -43,11 +43,11 @@ fn a_history_from_a_running_process_is_reported_with_notes() {
       reserved                62.46 GiB                what the driver had given
 
     Notes
-      - Recording began in a running process, with 507 segments and 1068 live blocks, which
-        follow from the end of the file. In which order the segments had been obtained is not
-        recorded.
-      - The sizes of 47 of these blocks are open by up to 1 MiB; each is taken as small as it
-        can be.
+      - Recording began in a running process. The segments and live blocks of that moment
+        follow from the end of the file; the order in which the segments had been obtained is
+        not recorded.
+      - Blocks of that moment whose size is open by up to 1 MiB: 47. Each is taken as small as
+        it can be.
     ");
 }
 

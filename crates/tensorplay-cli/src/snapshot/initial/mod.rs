@@ -155,16 +155,15 @@ fn notes(state: &InitialState, snapshot: &Snapshot) -> Vec<String> {
     if state.starts_empty {
         return notes;
     }
-    let live = state.live().count();
-    notes.push(format!(
-        "Recording began in a running process, with {} segments and {live} live blocks, which follow from the \
-         end of the file. In which order the segments had been obtained is not recorded.",
-        state.segments.len()
-    ));
+    notes.push(
+        "Recording began in a running process. The segments and live blocks of that moment follow from the end \
+         of the file; the order in which the segments had been obtained is not recorded."
+            .into(),
+    );
     let open = state.live().filter(|block| !block.size_is_known).count();
     if open > 0 {
         notes.push(format!(
-            "The sizes of {open} of these blocks are open by up to 1 MiB; each is taken as small as it can be."
+            "Blocks of that moment whose size is open by up to 1 MiB: {open}. Each is taken as small as it can be."
         ));
     }
     if state.live().any(|block| block.state == BlockState::PendingFree) {
