@@ -35,9 +35,9 @@ fn a_driver_that_breaks_a_rule_is_found() {
     sim.complete_all();
     assert!(checked.event_query(event).unwrap());
     sim.event_record(event, S0).unwrap();
-    insta::assert_snapshot!(panics(|| checked.event_query(event)), @"R3: EventHandle { device: 0, raw: 1 } is not ready, and what it stands for, or later work of its stream, is complete");
+    insta::assert_snapshot!(panics(|| checked.event_query(event)), @"R3: EventHandle { device: 0, raw: 2 } is not ready, and what it stands for, or later work of its stream, is complete");
     let stream = sim.stream_create(0, 0).unwrap();
-    insta::assert_snapshot!(panics(|| checked.stream_query(stream)), @"R2: the driver accepted StreamHandle { device: 0, raw: 3 }, which is not live");
+    insta::assert_snapshot!(panics(|| checked.stream_query(stream)), @"R2: the driver accepted StreamHandle { device: 0, raw: 6 }, which is not live");
     let held = checked.reserve(0, 4 * MIB).unwrap();
     let memory = checked.create(0, 2 * MIB).unwrap();
     checked.map(held.base, memory).unwrap();
@@ -59,15 +59,15 @@ fn a_caller_that_breaks_a_rule_is_found_when_asked_for() {
     checked.map(held.base, memory).unwrap();
     insta::assert_snapshot!(panics(|| fill(&*checked, held.base, 0, 4, S0)), @"R8: fill uses 4 bytes at 0x10400000000000, which is not all usable");
     insta::assert_snapshot!(panics(|| free_range(&*checked, held)), @"R8: VaRange { base: 0x10400000000000, bytes: 4194304 } is freed and still mapped");
-    insta::assert_snapshot!(panics(|| checked.map(held.base, memory)), @"R8: PhysHandle { device: 0, raw: 1, bytes: 2097152 } is mapped at 0x10400000000000, which is no free reserved range");
+    insta::assert_snapshot!(panics(|| checked.map(held.base, memory)), @"R8: PhysHandle { device: 0, raw: 2, bytes: 2097152 } is mapped at 0x10400000000000, which is no free reserved range");
     checked.set_access(held.base, 2 * MIB, &[0]).unwrap();
     fill(&*checked, held.base, 0, 4, S0).unwrap();
     insta::assert_snapshot!(panics(|| unmap(&*checked, held.base, 4 * MIB)), @"R8: 4194304 bytes at 0x10400000000000 are unmapped and are no whole mappings");
     let event = checked.event_create(0, EventFlags::default()).unwrap();
     let there = StreamHandle::default_of(1);
-    insta::assert_snapshot!(panics(|| checked.event_record(event, there)), @"R3: EventHandle { device: 0, raw: 1 } is recorded on StreamHandle { device: 1, raw: 0 }");
+    insta::assert_snapshot!(panics(|| checked.event_record(event, there)), @"R3: EventHandle { device: 0, raw: 2 } is recorded on StreamHandle { device: 1, raw: 0 }");
     checked.event_destroy(event).unwrap();
-    insta::assert_snapshot!(panics(|| checked.event_query(event)), @"R2: EventHandle { device: 0, raw: 1 } is used and not live");
+    insta::assert_snapshot!(panics(|| checked.event_query(event)), @"R2: EventHandle { device: 0, raw: 2 } is used and not live");
     insta::assert_snapshot!(checked.live(), @"1 reservations, 1 mappings, 1 physical");
     unmap(&*checked, held.base, 2 * MIB).unwrap();
     checked.release(memory).unwrap();
@@ -98,20 +98,20 @@ fn a_trace_has_a_line_for_each_call() {
     free(&*record, ptr).unwrap();
     insta::assert_snapshot!(record.take_trace(), @r#"
     malloc(0, 64) = 0x10000000000000
-    stream_create(0, -1) = 0:3
-    event_create(0 timing) = 0:1
-    fill(0x10000000000000, 7, 64, 0:3) = ok
-    launch(0:3, relu, reads [0x10000000000000+4], writes [0x10000000000000+4 0x10000000000008+1]) = ok
-    event_record(0:1, 0:3) = ok
-    event_query(0:1) = false
-    event_synchronize(0:1) = ok
+    stream_create(0, -1) = 0:6
+    event_create(0 timing) = 0:2
+    fill(0x10000000000000, 7, 64, 0:6) = ok
+    launch(0:6, relu, reads [0x10000000000000+4], writes [0x10000000000000+4 0x10000000000008+1]) = ok
+    event_record(0:2, 0:6) = ok
+    event_query(0:2) = false
+    event_synchronize(0:2) = ok
     memory_info(1) = 67108864 of 67108864
     malloc(1, 1099511627776) = out of memory
-    copy(host, 0x10000000000000, 2, 0:3) = ok
-    stream_synchronize(0:3) = ok
+    copy(host, 0x10000000000000, 2, 0:6) = ok
+    stream_synchronize(0:6) = ok
     reserve(0, 2097152) = 0x10400000000000
-    create(0, 2097152) = 1
-    map(0x10400000000000, 0:1, 2097152) = ok
+    create(0, 2097152) = 2
+    map(0x10400000000000, 0:2, 2097152) = ok
     set_access(0x10400000000000, 2097152, [0, 1]) = ok
     host_alloc(4) = host
     free(0x10000000000000) = ok
