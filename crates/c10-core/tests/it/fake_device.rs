@@ -39,7 +39,7 @@ static STATE: Mutex<State> = Mutex::new(State {
 
 thread_local! {
     static CURRENT: RefCell<Current> = const {
-        RefCell::new(Current { device: 0, streams: [0; DEVICES as usize], fail_copies: false })
+        RefCell::new(Current { device: 0, streams: [0; DEVICES as usize], fail_copies: false, panic_copies: false })
     };
 }
 
@@ -47,6 +47,7 @@ struct Current {
     device: DeviceIndex,
     streams: [i64; DEVICES as usize],
     fail_copies: bool,
+    panic_copies: bool,
 }
 
 static FREE: DeleterEntry = DeleterEntry::new("fake_device", free);
@@ -73,6 +74,11 @@ pub fn fake() -> &'static dyn DeviceHooks {
 /// Whether this thread's copies fail.
 pub fn fail_copies(fail: bool) {
     CURRENT.with_borrow_mut(|current| current.fail_copies = fail);
+}
+
+/// Whether this thread's copies panic.
+pub fn panic_copies(panic: bool) {
+    CURRENT.with_borrow_mut(|current| current.panic_copies = panic);
 }
 
 /// Whether a live block begins at `address`.
@@ -180,6 +186,7 @@ unsafe impl DeviceHooks for Fake {
         if CURRENT.with_borrow(|current| current.fail_copies) {
             return Err(driver_error("copies fail"));
         }
+        assert!(!CURRENT.with_borrow(|current| current.panic_copies), "copies panic");
         let mut state = STATE.lock().unwrap();
         let data = if src.device.is_cpu() {
             // SAFETY: the caller promises that many readable bytes of the host.

@@ -27,6 +27,7 @@ use super::stats::DeviceStats;
 use super::trace::{TraceAction, TraceRing};
 use crate::config::Config;
 use crate::driver::{Driver, DriverError, EventHandle, StreamHandle};
+use crate::runtime::Runtime;
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 
 /// A device of an allocator. Lives while the allocator does, and while blocks are handed out.
@@ -35,6 +36,8 @@ pub(crate) struct Device {
     pub(crate) index: DeviceIndex,
     pub(crate) driver: Arc<dyn Driver>,
     state: Mutex<DeviceState>,
+    /// Blocks are used on its streams, which end with it.
+    _runtime: Runtime,
 }
 
 /// What the lock guards.
@@ -73,7 +76,7 @@ pub(crate) struct DeviceState {
 }
 
 impl Device {
-    pub(crate) fn new(index: DeviceIndex, driver: Arc<dyn Driver>, config: Config) -> Self {
+    pub(crate) fn new(index: DeviceIndex, runtime: &Runtime, config: Config) -> Self {
         let order = config.order_of_equals;
         let max_split_size = config.max_split_size.map_or(-1, |size| size as i64);
         let state = DeviceState {
@@ -99,7 +102,8 @@ impl Device {
             #[cfg(debug_assertions)]
             steps: 0,
         };
-        Self { index, driver, state: Mutex::new(state) }
+        let driver = Arc::clone(runtime.driver());
+        Self { index, driver, state: Mutex::new(state), _runtime: runtime.clone() }
     }
 
     pub(crate) fn lock(&self) -> Locked<'_> {

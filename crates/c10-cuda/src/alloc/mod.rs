@@ -107,7 +107,7 @@ impl CachingAllocator {
     pub fn with_runtime(runtime: Runtime, config: Config) -> Result<Self> {
         refuse_unsupported(&config)?;
         config.check()?;
-        let device = |index| Arc::new(Device::new(index, Arc::clone(runtime.driver()), config.clone()));
+        let device = |index| Arc::new(Device::new(index, &runtime, config.clone()));
         let devices = (0..runtime.device_count()).map(device).collect();
         let inner = Inner {
             devices,
@@ -199,6 +199,31 @@ impl CachingAllocator {
         let handle = self.0.runtime.handle(stream)?;
         let (device, index) = self.own_block(ptr, "record_stream")?;
         record_use(device, |state| state.blocks.id_at(index), stream, handle)
+    }
+
+    /// [`record_stream`](Self::record_stream) for memory of any caching allocator on the same driver; other memory
+    /// is left alone, as PyTorch does.
+    pub(crate) fn record_stream_of_any(&self, ptr: &DataPtr, stream: Stream) -> Result<()> {
+        let handle = self.0.runtime.handle(stream)?;
+        match owner::block_of(ptr) {
+            Some((device, index)) if Arc::ptr_eq(&device.driver, self.0.runtime.driver()) => {
+                record_use(device, |state| state.blocks.id_at(index), stream, handle)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses memory that this crate's allocators got from another driver.
+    pub(crate) fn check_same_driver(&self, ptr: &DataPtr) -> Result<()> {
+        let cached = owner::block_of(ptr).map(|(device, _)| &device.driver);
+        let driver = cached.or_else(|| uncached::driver_of(ptr));
+        if driver.is_none_or(|driver| Arc::ptr_eq(driver, self.0.runtime.driver())) {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::InvalidArgument,
+            format!("the memory at {:?} on {} is of another driver", ptr.as_ptr(), ptr.device()),
+        ))
     }
 
     /// Gives every segment that is wholly free back to the driver, after waiting for all streams that blocks

@@ -25,6 +25,14 @@ pub(crate) fn is_own(ptr: &DataPtr) -> bool {
     same_deleter(ptr.root().deleter(), &DELETER)
 }
 
+/// The driver that memory from here came from; `None` for memory from elsewhere.
+pub(crate) fn driver_of(ptr: &DataPtr) -> Option<&Arc<dyn Driver>> {
+    // SAFETY: contexts under `DELETER` are owners.
+    let owner = unsafe { ptr.root().cast_context::<Owner>(&DELETER) }?;
+    // SAFETY: `ptr` has not ended, so that its owner is there; owners are never written.
+    Some(&unsafe { owner.as_ref() }.driver)
+}
+
 static DELETER: DeleterEntry = DeleterEntry::new("cuda_uncached", run);
 
 struct Owner {

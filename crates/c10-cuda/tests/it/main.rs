@@ -2,6 +2,9 @@
 
 mod decorators;
 mod driver_rules;
+mod events;
+mod guards;
+mod hooks;
 mod sim_faults;
 mod sim_memory;
 mod summary;
