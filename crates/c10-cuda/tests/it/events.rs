@@ -1,3 +1,4 @@
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 //! `CudaEvent`, on the simulated device.
 
 use std::sync::Arc;

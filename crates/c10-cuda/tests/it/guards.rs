@@ -1,3 +1,4 @@
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 //! Guards: the process's, over the CUDA hooks, and a runtime's own.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,7 +8,7 @@ use c10_core::{Device, DeviceType, Stream, StreamId};
 use c10_cuda::driver::sim::{Completion, SimConfig, SimDriver};
 use c10_cuda::{ErrorKind, Runtime};
 
-use crate::hooks::machine;
+use crate::machine::machine;
 use crate::support::MIB;
 
 fn runtime() -> Runtime {
