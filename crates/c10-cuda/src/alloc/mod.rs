@@ -25,6 +25,7 @@ pub(crate) mod size;
 mod ids;
 mod block;
 mod block_table;
+mod size_bins;
 mod free_set;
 mod pool;
 mod device;
