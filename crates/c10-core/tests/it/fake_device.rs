@@ -17,7 +17,7 @@ use c10_core::{
     StreamId,
 };
 
-pub const TYPE: DeviceType = DeviceType::PrivateUse1;
+pub(crate) const TYPE: DeviceType = DeviceType::PrivateUse1;
 const DEVICES: DeviceIndex = 3;
 const STREAMS: i64 = 4;
 
@@ -59,10 +59,10 @@ unsafe fn free(context: *mut c_void) {
 
 /// The fake device's allocator and hooks.
 #[derive(Debug)]
-pub struct Fake;
+pub(crate) struct Fake;
 
 /// Registers the hooks, once.
-pub fn fake() -> &'static dyn DeviceHooks {
+pub(crate) fn fake() -> &'static dyn DeviceHooks {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         register_hooks(Arc::new(Fake)).unwrap();
@@ -71,17 +71,17 @@ pub fn fake() -> &'static dyn DeviceHooks {
 }
 
 /// Whether this thread's copies fail.
-pub fn fail_copies(fail: bool) {
+pub(crate) fn fail_copies(fail: bool) {
     CURRENT.with_borrow_mut(|current| current.fail_copies = fail);
 }
 
 /// Whether a live block begins at `address`.
-pub fn is_live(address: *const u8) -> bool {
+pub(crate) fn is_live(address: *const u8) -> bool {
     STATE.lock().unwrap().blocks.contains_key(&address.addr())
 }
 
 /// Whether `record_stream` was called for the live block at `address`.
-pub fn is_recorded(address: *const u8, stream: Stream) -> bool {
+pub(crate) fn is_recorded(address: *const u8, stream: Stream) -> bool {
     STATE.lock().unwrap().recorded.contains(&(address.addr(), stream))
 }
 
