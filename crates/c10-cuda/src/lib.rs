@@ -19,3 +19,8 @@ pub use alloc::{CachingAllocator, DeviceStats};
 pub use config::{Backend, Config, OrderOfEquals, PinnedConfig, Reserve, RoundupPower2Divisions};
 pub use error::{Error, ErrorKind, OutOfMemory, Result};
 pub use runtime::Runtime;
+
+/// Compiles the example of the workspace's README.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -5,7 +5,7 @@ use c10_core::{DataPtr, DeviceIndex};
 use super::address_map::Place;
 use super::device::DeviceState;
 use super::ids::BlockId;
-use super::{CachingAllocator, DeviceStats, History, Snapshot, oom};
+use super::{CachingAllocator, DeviceStats, History, Snapshot, memory_summary, oom};
 use crate::driver::{DevicePtr, DriverError, MemoryInfo};
 use crate::error::Result;
 
@@ -16,6 +16,11 @@ impl CachingAllocator {
     /// All statistics of a device (`torch.cuda.memory_stats`).
     pub fn device_stats(&self, device: DeviceIndex) -> Result<DeviceStats> {
         Ok(self.device(device)?.lock().stats.clone())
+    }
+
+    /// The statistics of a device as a table (`torch.cuda.memory_summary`).
+    pub fn memory_summary(&self, device: DeviceIndex) -> Result<String> {
+        Ok(memory_summary(&self.device_stats(device)?, device, false))
     }
 
     /// Zeroes what only grows (`torch.cuda.reset_accumulated_memory_stats`).
