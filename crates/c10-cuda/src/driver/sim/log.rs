@@ -73,7 +73,7 @@ struct Number(u64);
 
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (index, generation) = (self.0 & 0xffff_ffff, self.0 >> 32);
+        let (index, generation) = ((self.0 & 0xffff_ffff) >> 1, self.0 >> 32);
         match generation {
             0 => write!(f, "{index}"),
             _ => write!(f, "{index}.{generation}"),

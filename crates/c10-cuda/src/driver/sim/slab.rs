@@ -1,5 +1,8 @@
 //! [`Slab`]: values by index and generation, so that a handle of a dead value is known as such.
 
+/// How many slots have numbers: an index and a bit stand in 32 bits.
+const MAX_SLOTS: u32 = (1 << 31) - 1;
+
 /// Where a value stands, and which of the values that stood there it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Id {
@@ -8,14 +11,18 @@ pub(super) struct Id {
 }
 
 impl Id {
-    /// The handle's number; never 0.
+    /// The handle's number; never 0, and even, as a driver's addresses are: the lowest bit tells streams of the
+    /// pool from others.
     pub(super) fn raw(self) -> u64 {
-        (u64::from(self.generation) << 32) | (u64::from(self.index) + 1)
+        (u64::from(self.generation) << 32) | ((u64::from(self.index) + 1) << 1)
     }
 
     /// What a handle's number stands for, if any number could.
     pub(super) fn from_raw(raw: u64) -> Option<Self> {
-        let index = u32::try_from((raw & 0xffff_ffff).checked_sub(1)?).ok()?;
+        if raw & 1 != 0 {
+            return None;
+        }
+        let index = u32::try_from(((raw & 0xffff_ffff) >> 1).checked_sub(1)?).ok()?;
         let generation = u32::try_from(raw >> 32).ok()?;
         Some(Self { index, generation })
     }
@@ -46,7 +53,7 @@ impl<T> Slab<T> {
             slot.value = Some(value);
             return Some(Id { index, generation: slot.generation });
         }
-        let index = u32::try_from(self.slots.len()).ok().filter(|&i| i < u32::MAX)?;
+        let index = u32::try_from(self.slots.len()).ok().filter(|&i| i < MAX_SLOTS)?;
         self.slots.push(Slot { generation: 0, value: Some(value) });
         Some(Id { index, generation: 0 })
     }
