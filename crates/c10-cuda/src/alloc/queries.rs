@@ -87,7 +87,7 @@ impl CachingAllocator {
         let Some(Place::Block { device, id }) = self.0.raw.find(ptr.0) else { return Err(foreign()) };
         let locked = self.device(device)?.lock();
         // Another thread may have freed it meanwhile.
-        if locked.blocks.contains(id) { Ok(locked.segment_of(id)) } else { Err(foreign()) }
+        if locked.is_handed_out(id) { Ok(locked.segment_of(id)) } else { Err(foreign()) }
     }
 
     /// All segments and blocks, and what was recorded, if that is asked for; the devices one after the other.
@@ -129,6 +129,11 @@ impl CachingAllocator {
 }
 
 impl DeviceState {
+    /// Whether the block is still there and the program holds it.
+    pub(crate) fn is_handed_out(&self, id: BlockId) -> bool {
+        self.blocks.contains(id) && self.blocks[id].allocated
+    }
+
     /// The segment of a block: its first address and its size.
     fn segment_of(&self, id: BlockId) -> (DevicePtr, u64) {
         let mut first = &self.blocks[id];
