@@ -51,6 +51,8 @@ fn compare(settings: Config, ops: &[Op]) -> TestCaseResult {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
     #[test]
     fn random_programs_go_as_the_model_says(settings in config(), ops in ops(80)) {
         compare(settings, &ops)?;
@@ -58,7 +60,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// Long programs with PyTorch's default settings.
     #[test]

@@ -318,6 +318,12 @@ fn row_2_several_segments_of_the_split_limit_make_room() {
     assert_eq!(stats.oversize_segments.freed, 4);
     assert_eq!((stats.num_alloc_retries, stats.num_sync_all_streams), (0, 0), "this rung sufficed");
     assert_eq!(stats.reserved_bytes.all.freed, 120 << 20);
+    // Two of them are just enough, and no third goes.
+    let rig = Rig::with(130 * MIB, "max_split_size_mb:20");
+    drop([30, 30, 30, 30].map(|mib| rig.allocate(mib * MIB)));
+    rig.memory_calls();
+    let _ptr = rig.allocate(60 * MIB);
+    assert_eq!(rig.memory_calls(), ["!62914560", "-94371840", "-62914560", "+62914560"]);
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! Behaviour of `c10-cuda` at its edge.
+#![expect(clippy::unwrap_used, reason = "what a test's helpers do not expect stops the test")]
 
 mod model;
 mod program;
@@ -6,9 +7,12 @@ mod rig;
 
 mod alloc_basic;
 mod alloc_config;
+mod alloc_faults;
 mod alloc_model;
 mod alloc_oom;
 mod alloc_raw;
 mod alloc_snapshot;
+mod alloc_streams;
+mod alloc_threads;
 mod runtime;
 mod sim_memory;
