@@ -21,7 +21,8 @@ thread_local! {
     static OBSERVES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The callbacks of an allocator. They are called with no lock held, and may use the allocator.
+/// The callbacks of an allocator. They are called with no lock held, and may use the allocator. One that holds a
+/// handle of it keeps it for ever.
 #[derive(Default)]
 pub(crate) struct Callbacks {
     free_memory: Mutex<Vec<FreeMemoryCallback>>,

@@ -111,8 +111,8 @@ impl CachingAllocator {
         }
     }
 
-    /// The last driver error that a free met and could not return, and forgets it. The block it concerns waits
-    /// and is tried again.
+    /// The last driver error that a free met and could not return, and forgets it. The block it concerns is tried
+    /// again, or, where the stream that used it is gone, waits until all of the device has been waited for.
     pub fn take_free_error(&self, device: DeviceIndex) -> Result<Option<DriverError>> {
         Ok(self.device(device)?.lock().unreported.take())
     }
