@@ -24,8 +24,8 @@ pub(crate) struct Request {
 /// Why there is no block.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// The request is above 2^60 bytes.
-    TooLarge,
+    /// The request, of so many bytes, is of 2^60 or more.
+    TooLarge(u64),
     /// The driver or the limit has no memory for it, after everything was tried.
     OutOfMemory(Request),
     /// `throw_on_cudamalloc_oom` rejects it.
@@ -55,7 +55,7 @@ impl Locked<'_> {
         callbacks: &Callbacks,
     ) -> Result<BlockId, Refused> {
         if requested >= REQUEST_CAP {
-            return Err(Refused::TooLarge);
+            return Err(Refused::TooLarge(requested));
         }
         self.process_events()?;
         let request = self.request(requested, stream);

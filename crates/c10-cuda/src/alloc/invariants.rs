@@ -74,7 +74,8 @@ impl DeviceState {
             assert_eq!(block.event_count, events, "I4: {block:?}");
             assert!(!block.allocated || events == 0, "I4: {block:?} is handed out");
             let waits = !block.allocated && !block.stream_uses.is_empty();
-            assert_eq!(waits, self.unrecorded.contains(&id), "I4: {block:?} waits for a record");
+            let listed = self.unrecorded.iter().chain(&self.stranded).filter(|waiting| **waiting == id);
+            assert_eq!(usize::from(waits), listed.count(), "I4: {block:?} waits for a record or the device");
         }
         assert!(queued.is_empty(), "I4: events of blocks that are gone");
     }

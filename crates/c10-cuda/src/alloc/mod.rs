@@ -57,6 +57,7 @@ pub use stats::DeviceStats;
 pub use summary::memory_summary;
 pub use trace::{History, TraceAction, TraceEntry};
 
+use std::fmt;
 use std::ptr;
 
 use c10_core::{DataPtr, DeviceIndex, Stream};
@@ -77,10 +78,9 @@ use report::Reported;
 /// A caching allocator for all devices of a driver. Any number may live in a process; the handle is cheap to
 /// clone. Memory outlives it: a block that is still held when the last handle goes stays valid, and goes back
 /// to the driver with its device's last block.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct CachingAllocator(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     runtime: Runtime,
     config: Config,
@@ -190,7 +190,8 @@ impl CachingAllocator {
     /// [`ErrorKind::InvalidArgument`] for memory that is not this allocator's (PyTorch ignores it) or a stream
     /// that is not the runtime's.
     pub fn record_stream(&self, ptr: &DataPtr, stream: Stream) -> Result<()> {
-        if ptr.is_null() {
+        // An adaptor of no memory has a context.
+        if ptr.root().is_null() {
             return Ok(());
         }
         if uncached::is_own(ptr) {
@@ -206,12 +207,10 @@ impl CachingAllocator {
     /// wait for; on every device (`torch.cuda.empty_cache`).
     ///
     /// # Errors
-    /// What the driver reports; what was given back until then is.
+    /// The first that the driver reports, after all that can be given back has been.
     pub fn empty_cache(&self) -> Result<()> {
-        for device in &self.0.devices {
-            device.lock().release_cached_blocks()?;
-        }
-        Ok(())
+        let release = |device: &Arc<Device>| device.lock().release_cached_blocks();
+        Ok(self.0.devices.iter().map(release).fold(Ok(()), Result::and)?)
     }
 
     /// Gives the one segment that begins at `base` back to the driver, if it is wholly free, and says whether it
@@ -225,13 +224,14 @@ impl CachingAllocator {
     }
 
     /// Calls `callback` when there is no free block for a request, before more is asked of the driver. It is
-    /// called with no lock held.
+    /// called with no lock held. A request that it makes itself calls no callbacks again.
     pub fn register_free_memory_callback(&self, callback: FreeMemoryCallback) {
         self.0.callbacks.add_free_memory(callback);
     }
 
     /// Calls `observer` with the numbers whenever a request fails for want of memory, before the error is
-    /// returned and with no lock held (`attachOutOfMemoryObserver`).
+    /// returned and with no lock held (`attachOutOfMemoryObserver`). It is not told of requests that observers make
+    /// themselves.
     pub fn attach_out_of_memory_observer(&self, observer: OutOfMemoryObserver) {
         self.0.callbacks.add_out_of_memory(observer);
     }
@@ -263,6 +263,15 @@ impl CachingAllocator {
             .ok_or_else(|| {
                 oom::foreign(call, &format!("the memory at {:?} on {}", ptr.as_ptr(), ptr.device()))
             })
+    }
+}
+
+impl fmt::Debug for CachingAllocator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CachingAllocator")
+            .field("driver", &self.0.runtime.driver().name())
+            .field("devices", &self.0.devices.len())
+            .finish_non_exhaustive()
     }
 }
 

@@ -92,7 +92,7 @@ impl CachingAllocator {
         let Some(Place::Block { device, id }) = self.0.raw.find(ptr.0) else { return Err(foreign()) };
         let locked = self.device(device)?.lock();
         // Another thread may have freed it meanwhile.
-        if locked.blocks.contains(id) { Ok(locked.segment_of(id)) } else { Err(foreign()) }
+        if locked.is_handed_out(id) { Ok(locked.segment_of(id)) } else { Err(foreign()) }
     }
 
     /// All segments and blocks, and what was recorded, if that is asked for; the devices one after the other.
@@ -116,8 +116,8 @@ impl CachingAllocator {
         }
     }
 
-    /// The last driver error that a free met and could not return, and forgets it. The block it concerns waits
-    /// and is tried again.
+    /// The last driver error that a free met and could not return, and forgets it. The block it concerns is tried
+    /// again, or, where the stream that used it is gone, waits until all of the device has been waited for.
     pub fn take_free_error(&self, device: DeviceIndex) -> Result<Option<DriverError>> {
         Ok(self.device(device)?.lock().unreported.take())
     }
@@ -134,6 +134,11 @@ impl CachingAllocator {
 }
 
 impl DeviceState {
+    /// Whether the block is still there and the program holds it.
+    pub(crate) fn is_handed_out(&self, id: BlockId) -> bool {
+        self.blocks.contains(id) && self.blocks[id].allocated
+    }
+
     /// The segment of a block: its first address and its size.
     fn segment_of(&self, id: BlockId) -> (DevicePtr, u64) {
         let mut first = &self.blocks[id];

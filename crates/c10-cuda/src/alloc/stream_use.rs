@@ -1,14 +1,21 @@
 //! Blocks that several streams use: `record_stream`, and the events that a free waits for.
+//!
+//! // Note [Streams that are gone]
+//! An event is recorded when a block is freed, so that it covers all that its stream holds by then. Somebody
+//! else's stream may have been destroyed before, and the streams of a runtime's pool are when the runtime ends
+//! before its memory. What such a stream held may still be running, and no event can stand for it any more. The
+//! block is *stranded*: it is reused only after all work of the device has been waited for, which happens when
+//! memory is short and in `empty_cache`, and no call names the stream again.
 
 use std::collections::VecDeque;
 
 use super::device::{DeviceState, Locked};
 use super::ids::BlockId;
-use crate::driver::{DriverError, EventFlags, EventHandle};
+use crate::driver::{DriverError, EventFlags, EventHandle, Status};
 
 impl Locked<'_> {
-    /// Records an event on each stream that uses a freed block. What the driver refuses waits in `unrecorded`
-    /// and is tried again, and so does the block.
+    /// Records an event on each stream that uses a freed block. When the driver refuses one, the block waits to
+    /// be tried again, or for all of the device where the stream is gone.
     pub(crate) fn insert_events(&mut self, id: BlockId) {
         while let Some(&stream) = self.blocks[id].stream_uses.last() {
             match self.record_event(stream) {
@@ -20,7 +27,9 @@ impl Locked<'_> {
                 }
                 Err(error) => {
                     self.unreported = Some(error);
-                    self.unrecorded.push(id);
+                    let is_gone = error.status == Status::InvalidHandle;
+                    let waiting = if is_gone { &mut self.stranded } else { &mut self.unrecorded };
+                    waiting.push(id);
                     return;
                 }
             }
@@ -67,7 +76,8 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// Waits for every event, and frees the blocks (`synchronize_and_free_events`).
+    /// Waits for every event, or where there is none for all of the device, and frees the blocks
+    /// (`synchronize_and_free_events`).
     pub(crate) fn synchronize_and_free_events(&mut self) -> Result<(), DriverError> {
         self.stats.num_sync_all_streams += 1;
         self.retry_unrecorded();
@@ -78,6 +88,28 @@ impl Locked<'_> {
             }
         }
         self.event_queues.clear();
+        if self.unrecorded.is_empty() && self.stranded.is_empty() {
+            Ok(())
+        } else {
+            self.synchronize_device()
+        }
+    }
+
+    /// Waits for all work of the device, and frees every block that waits for any.
+    pub(crate) fn synchronize_device(&mut self) -> Result<(), DriverError> {
+        self.driver().device_synchronize(self.device.index)?;
+        for at in 0..self.event_queues.len() {
+            while !self.event_queues[at].1.is_empty() {
+                self.pop_event(at);
+            }
+        }
+        self.event_queues.clear();
+        let mut waiting = std::mem::take(&mut self.unrecorded);
+        waiting.append(&mut self.stranded);
+        for id in waiting {
+            self.blocks[id].stream_uses.clear();
+            self.free_block(id);
+        }
         Ok(())
     }
 
