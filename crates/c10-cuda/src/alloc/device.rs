@@ -54,14 +54,14 @@ pub(crate) struct DeviceState {
     pub(crate) total_allocated: u64,
     pub(crate) next_registration: u64,
     /// Events of freed blocks, by the stream they were recorded on, in order.
-    pub(crate) event_queues: Vec<(u64, VecDeque<(EventHandle, BlockId)>)>,
+    pub(crate) event_queues: Vec<(StreamHandle, VecDeque<(EventHandle, BlockId)>)>,
     /// How many events the queues hold.
     pub(crate) queued_events: usize,
     /// Freed blocks whose events could not be recorded; tried again.
     pub(crate) unrecorded: Vec<BlockId>,
     /// Freed blocks that a stream used which is gone. See Note [Streams that are gone].
     pub(crate) stranded: Vec<BlockId>,
-    /// Events to be used again.
+    /// Events to be used again, of whatever device.
     pub(crate) idle_events: Vec<EventHandle>,
     pub(crate) trace: TraceRing,
     pub(crate) owners: OwnerTable,
@@ -116,7 +116,7 @@ impl Drop for Device {
         let mut locked = self.lock();
         // A driver that is gone or refuses keeps its memory: there is nobody left to tell.
         if locked.synchronize_and_free_events().is_err() {
-            let _ = locked.synchronize_device();
+            let _ = locked.synchronize_devices();
         }
         let _ = locked.release_blocks();
         let queued = locked.event_queues.iter().flat_map(|(_, queue)| queue).map(|(event, _)| event);

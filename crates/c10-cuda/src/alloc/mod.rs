@@ -184,7 +184,7 @@ impl CachingAllocator {
 
     /// Says that work on `stream` uses the memory, so that it is not given out anew before the work that the
     /// stream holds when the memory is freed is complete (`Tensor.record_stream`). The stream that the memory
-    /// was allocated on needs no saying. `ptr` may be any adaptor's, as long as its root is this allocator's.
+    /// was allocated on needs no saying; any other may be of another device. `ptr` may be any adaptor's, as long as its root is this allocator's.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for memory that is not this allocator's (PyTorch ignores it) or a stream
@@ -198,9 +198,9 @@ impl CachingAllocator {
             // The driver's free waits for all of the device.
             return Ok(());
         }
-        let handle = self.0.runtime.handle(stream)?;
+        let stream = self.0.runtime.handle(stream)?;
         let (device, index) = self.own_block(ptr, "record_stream")?;
-        record_use(device, |state| state.blocks.id_at(index), stream, handle)
+        record_use(device, |state| state.blocks.id_at(index), stream)
     }
 
     /// Gives every segment that is wholly free back to the driver, after waiting for all streams that blocks
@@ -279,23 +279,13 @@ impl fmt::Debug for CachingAllocator {
 fn record_use(
     device: &Device,
     find: impl FnOnce(&DeviceState) -> Option<BlockId>,
-    stream: Stream,
-    handle: StreamHandle,
+    stream: StreamHandle,
 ) -> Result<()> {
     let mut locked = device.lock();
     let Some(id) = find(&locked) else {
         return Err(oom::foreign("record_stream", "the memory"));
     };
-    if handle == locked.stream(locked.blocks[id].stream) {
-        return Ok(());
-    }
-    if handle.device != device.index {
-        return Err(Error::new(
-            ErrorKind::NotImplemented,
-            format!("record_stream: {stream} is of another device than the memory, device {}", device.index),
-        ));
-    }
-    locked.record_stream(id, handle.raw);
+    locked.record_stream(id, stream);
     Ok(())
 }
 

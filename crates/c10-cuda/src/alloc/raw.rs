@@ -84,12 +84,12 @@ impl CachingAllocator {
     /// # Errors
     /// As there.
     pub fn record_stream_raw(&self, ptr: DevicePtr, stream: Stream) -> Result<()> {
-        let handle = self.0.runtime.handle(stream)?;
+        let stream = self.0.runtime.handle(stream)?;
         match self.0.raw.find(ptr.0) {
             Some(Place::Block { device, id }) => {
                 // Another thread may have freed it meanwhile: its id lives on while it is free.
                 let find = |state: &DeviceState| state.is_handed_out(id).then_some(id);
-                record_use(self.device(device)?, find, stream, handle)
+                record_use(self.device(device)?, find, stream)
             }
             // Freeing straight to the driver waits for all of the device.
             Some(Place::Uncached { .. }) => Ok(()),

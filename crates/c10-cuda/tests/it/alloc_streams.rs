@@ -179,15 +179,37 @@ fn streams_that_cannot_be_meant_are_refused() {
         assert_eq!(rig.cuda.allocate_on(1, stream).unwrap_err().kind(), ErrorKind::InvalidArgument);
         assert_eq!(rig.cuda.raw_alloc_with_stream(1, stream).unwrap_err().kind(), ErrorKind::InvalidArgument);
     }
-    let elsewhere = Stream::default_of(DeviceType::Cuda, 1);
-    let error = rig.cuda.record_stream(&ptr, elsewhere).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NotImplemented);
     // The pool of another runtime is not this one's.
     let sim: Arc<SimDriver> = SimDriver::new(SimConfig::with_bytes(GIB));
     let theirs = c10_cuda::Runtime::new(sim).stream_from_pool(0, 0).unwrap();
     assert_eq!(rig.cuda.record_stream(&ptr, theirs).unwrap_err().kind(), ErrorKind::InvalidArgument);
     drop(ptr);
     assert_eq!(rig.stats().active.all.current, 0);
+}
+
+#[test]
+fn streams_of_another_device_are_waited_for_too() {
+    let rig = Rig::with_config(SimConfig::with_devices(2, GIB), Config::default());
+    // Both default streams have the handle 0, and are two streams all the same.
+    let elsewhere = Stream::default_of(DeviceType::Cuda, 1);
+    let from_pool = rig.runtime.stream_from_pool(1, 0).unwrap();
+    for _ in 0..2 {
+        let ptr = rig.allocate(3 * MIB);
+        assert_eq!(place(&ptr), 0);
+        rig.cuda.record_stream(&ptr, elsewhere).unwrap();
+        rig.cuda.record_stream(&ptr, from_pool).unwrap();
+        drop(ptr);
+        rig.sim.complete_stream(rig.handle(elsewhere));
+        assert_eq!(place(&rig.allocate(3 * MIB)), 3 * MIB, "one of the two has not passed");
+        rig.sim.complete_stream(rig.handle(from_pool));
+        drop(rig.allocate(1));
+    }
+    assert_eq!(rig.sim.call_count("event_create"), 2, "events are used again");
+    let ptr = rig.allocate(3 * MIB);
+    rig.cuda.record_stream(&ptr, elsewhere).unwrap();
+    drop(ptr);
+    rig.cuda.empty_cache().unwrap();
+    assert_eq!(rig.reserved(), 0);
 }
 
 #[test]
