@@ -178,7 +178,9 @@ fn peaks_and_sums_are_reset_apart() {
     drop(rig.allocate(100));
     drop(big);
     rig.cuda.empty_cache().unwrap();
+    rig.cuda.allocate(2 * GIB).unwrap_err();
     let before = rig.stats();
+    assert_eq!((before.num_ooms, before.num_alloc_retries, before.num_sync_all_streams), (1, 1, 2));
     assert_eq!(before.oversize_segments, Stat { current: 0, peak: 1, allocated: 1, freed: 1 });
     assert_eq!(before.oversize_allocations, Stat { current: 0, peak: 1, allocated: 1, freed: 1 });
     assert_eq!(before.max_split_size, 30 << 20);
@@ -190,6 +192,17 @@ fn peaks_and_sums_are_reset_apart() {
     assert_eq!(peaks.num_device_alloc, 2, "peaks alone are reset");
     rig.cuda.reset_accumulated_stats(0).unwrap();
     assert_eq!(rig.stats(), DeviceStats { max_split_size: 30 << 20, ..DeviceStats::default() });
+}
+
+#[test]
+fn rejections_are_counted_until_they_are_reset() {
+    let rig = Rig::with(GIB, "throw_on_cudamalloc_oom:True");
+    rig.cuda.allocate(2 * GIB).unwrap_err();
+    assert_eq!(rig.stats().num_oom_rejections, 1);
+    rig.cuda.reset_peak_stats(0).unwrap();
+    assert_eq!(rig.stats().num_oom_rejections, 1);
+    rig.cuda.reset_accumulated_stats(0).unwrap();
+    assert_eq!(rig.stats().num_oom_rejections, 0);
 }
 
 #[test]
