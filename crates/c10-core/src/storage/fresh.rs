@@ -1,10 +1,12 @@
 #![expect(unsafe_code, reason = "copies between blocks whose sizes their makers promise")]
 //! New memory for a storage, on its device, and copies into it within one type of device.
 //!
-//! These call allocators and hooks: nothing is locked meanwhile.
+//! Where these call allocators and hooks, nothing is locked.
 
+use std::ptr;
 use std::sync::Arc;
 
+use super::access::Locked;
 use crate::allocator::{Allocator, get_allocator};
 use crate::data_ptr::DataPtr;
 use crate::device::{Device, DeviceType};
@@ -84,6 +86,19 @@ fn enqueue(
     // SAFETY: as above; and neither is given out anew before the stream has done the copy.
     unsafe { hooks.copy(place(dst), place(src), bytes, stream) }?;
     Ok(Some((hooks, stream)))
+}
+
+/// Copies the first `bytes` bytes of a locked storage of the host to `block`, which is as large. It calls
+/// nobody.
+pub(super) fn copy_on_host(block: &DataPtr, locked: &Locked<'_>, bytes: usize) {
+    assert!(
+        block.device().is_cpu() && locked.storage().device().is_cpu() && bytes <= locked.storage().size()
+    );
+    if bytes > 0 {
+        // SAFETY: the storage has this many bytes, which stay in place and unwritten by others while it is
+        // locked (S1, S3); `allocate` gave `block` for as many, and nobody else has it.
+        unsafe { ptr::copy_nonoverlapping(locked.storage().address(), block.as_ptr(), bytes) };
+    }
 }
 
 /// Refuses what cannot be the size of any object.

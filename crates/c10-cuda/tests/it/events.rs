@@ -1,4 +1,3 @@
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 //! `CudaEvent`, on the simulated device.
 
 use std::sync::Arc;

@@ -1,4 +1,3 @@
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 //! Guards: the process's, over the CUDA hooks, and a runtime's own.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

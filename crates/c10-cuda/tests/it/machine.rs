@@ -1,5 +1,4 @@
 #![expect(unsafe_code, reason = "enqueues fills of memory that the tests hold or have recorded")]
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 //! A simulated machine whose hooks are the process's. There is one place for them: tests that need it take turns.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
