@@ -141,7 +141,12 @@ impl Config {
     /// # Errors
     /// As [`parse`](Self::parse), naming the variable.
     pub fn from_env() -> Result<Self> {
-        env::read(|name| std::env::var(name).ok())
+        env::read(env::of_process)
+    }
+
+    /// The variable of the environment that [`from_env`](Self::from_env) takes its text from, and the text.
+    pub fn text_from_env() -> Option<(&'static str, String)> {
+        env::text(env::of_process)
     }
 
     /// Whether the numbers are ones that the allocator can work with, as the text form would have seen to.
