@@ -7,6 +7,7 @@ mod given;
 // A snapshot.
 mod run;
 mod settings;
+mod terms;
 mod recording;
 mod history;
 mod lane;

@@ -1,32 +1,21 @@
 //! A snapshot, replayed and reported.
 
-use std::cmp::Ordering;
 use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 
-use c10_core::DeviceIndex;
-use c10_core::stat::StatArray;
-use c10_cuda::alloc::memory_summary;
 use c10_cuda::driver::sim::MAX_DEVICES;
-use c10_cuda::{Config, DeviceStats, Error, OrderOfEquals};
+use c10_cuda::{Config, Error};
 
 use super::args::{Format, ReplayArgs};
-use super::comparison::{Compared, compare};
-use super::history::History;
-use super::lane::Lanes;
-use super::player::Stage;
 use super::progress::Progress;
 use super::recording::Recording;
-use super::report::{self, Comparison, DeviceReport, Mode, OutOfMemory, Peaks, Replay, ReplayReport};
+use super::report::{DeviceReport, Mode, ReplayReport};
 use super::settings::{for_comparison, recorded_config};
-use super::what_if::what_if;
+use super::terms::Terms;
 use super::{given, page};
-use crate::conf_text::conf_text;
 use crate::output;
-use crate::snapshot::{
-    AllocatorSettings, InitialState, InputError, Limits, ReadError, Snapshot, initial_state, read_file,
-};
+use crate::snapshot::{InputError, Limits, ReadError, initial_state, read_file};
 
 /// Reads the file, replays every device that it has something about, and reports.
 pub(super) fn snapshot(file: &Path, args: &ReplayArgs) -> ExitCode {
@@ -45,7 +34,7 @@ pub(super) fn snapshot(file: &Path, args: &ReplayArgs) -> ExitCode {
 enum Failure {
     Input(InputError),
     Argument(String),
-    Replay { file: String, error: Error },
+    Replay { file: String, device: usize, error: Error },
 }
 
 fn replay(file: &Path, args: &ReplayArgs) -> Result<ReplayReport, Failure> {
@@ -61,7 +50,8 @@ fn replay(file: &Path, args: &ReplayArgs) -> Result<ReplayReport, Failure> {
     let notes = if given.is_none() { recorded.notes } else { Vec::new() };
     let config = match mode {
         Mode::Comparison => for_comparison(&recorded.config),
-        Mode::WhatIf => given.unwrap_or(recorded.config),
+        // What PyTorch would do is asked.
+        Mode::WhatIf => Config { search_after_synchronize: false, ..given.unwrap_or(recorded.config) },
     };
     let terms = Terms { config, memory, mode, notes };
     let mut devices = Vec::new();
@@ -72,9 +62,11 @@ fn replay(file: &Path, args: &ReplayArgs) -> Result<ReplayReport, Failure> {
             continue;
         }
         check(&recording).map_err(input)?;
-        let replay = terms
-            .device(&snapshot, &initial)
-            .map_err(|error| Failure::Replay { file: file.display().to_string(), error })?;
+        let replay = terms.replay(&snapshot, &initial).map_err(|error| Failure::Replay {
+            file: file.display().to_string(),
+            device,
+            error,
+        })?;
         devices.push(DeviceReport { recording, replay });
     }
     Ok(ReplayReport::new(file.display().to_string(), mode, devices))
@@ -96,113 +88,12 @@ fn check(recording: &Recording) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// What is run on each device.
-struct Terms {
-    config: Config,
-    /// In bytes; unlimited unless given.
-    memory: Option<u64>,
-    mode: Mode,
-    notes: Vec<String>,
-}
-
-impl Terms {
-    fn device(&self, snapshot: &Snapshot, initial: &InitialState) -> Result<Replay, Error> {
-        let lanes = Lanes::new(snapshot, initial);
-        let default = AllocatorSettings::default();
-        let settings = snapshot.allocator_settings.as_ref().unwrap_or(&default);
-        let history = History { trace: snapshot.trace(initial.device), initial, lanes: &lanes, settings };
-        match self.mode {
-            Mode::Comparison => self.compare(&history),
-            Mode::WhatIf => self.what_if(&history),
-        }
-    }
-
-    fn stage<'a>(&self, history: &History<'a>, order_of_equals: OrderOfEquals) -> Stage<'a> {
-        Stage {
-            config: Config { order_of_equals, ..self.config.clone() },
-            device: history.initial.device as DeviceIndex,
-            memory: self.memory.unwrap_or(given::LARGEST_DEVICE),
-            lanes: &history.lanes.all,
-            keeps_changes: self.mode == Mode::Comparison,
-        }
-    }
-
-    /// Replays in both orders of equals, and takes the one that agrees with the recording on the most.
-    fn compare(&self, history: &History<'_>) -> Result<Replay, Error> {
-        let compare = |what, order| {
-            compare(history, &self.stage(history, order), &Progress::new(what, history.trace.len()))
-        };
-        let address = compare("Replaying, 1 of 2", OrderOfEquals::Address)?;
-        let registration = compare("Replaying, 2 of 2", OrderOfEquals::Registration)?;
-        let (order, best) = match address.agreement().cmp(&registration.agreement()) {
-            Ordering::Equal => (report::OrderOfEquals::Either, address),
-            Ordering::Greater => (report::OrderOfEquals::Address, address),
-            Ordering::Less => (report::OrderOfEquals::Registration, registration),
-        };
-        let Compared { placements, segments, first_difference, stats } = best;
-        let comparison = Comparison { placements, segments, first_difference };
-        Ok(self.replay(history, order, &stats, Some(comparison), None))
-    }
-
-    fn what_if(&self, history: &History<'_>) -> Result<Replay, Error> {
-        let progress = Progress::new("Replaying", history.trace.len());
-        let tried = what_if(history, &self.stage(history, OrderOfEquals::Registration), &progress)?;
-        let order = report::OrderOfEquals::Registration;
-        Ok(self.replay(history, order, &tried.stats, None, tried.out_of_memory))
-    }
-
-    fn replay(
-        &self,
-        history: &History<'_>,
-        order_of_equals: report::OrderOfEquals,
-        stats: &DeviceStats,
-        comparison: Option<Comparison>,
-        out_of_memory: Option<OutOfMemory>,
-    ) -> Replay {
-        let peak = |stat: &StatArray| stat.all.peak as u64;
-        Replay {
-            configuration: conf_text(&self.config),
-            device_memory_bytes: self.memory,
-            order_of_equals,
-            peaks: Peaks {
-                requested_bytes: peak(&stats.requested_bytes),
-                allocated_bytes: peak(&stats.allocated_bytes),
-                active_bytes: peak(&stats.active_bytes),
-                reserved_bytes: peak(&stats.reserved_bytes),
-            },
-            comparison,
-            out_of_memory,
-            notes: self.notes_on(history),
-            memory_summary: memory_summary(stats, history.initial.device as DeviceIndex, false),
-        }
-    }
-
-    fn notes_on(&self, history: &History<'_>) -> Vec<String> {
-        let mut notes = self.notes.clone();
-        if history.lanes.all.iter().any(|lane| lane.is_private()) {
-            notes.push(
-                "The recording has private pools, of graphs or of `MemPool`. Each is replayed as a stream of its \
-                 own; what it does is not compared."
-                    .into(),
-            );
-        }
-        if self.mode == Mode::WhatIf && !history.initial.starts_empty {
-            notes.push(
-                "What was live when recording began is allocated first, from an empty device: what had become \
-                 fragmented until then is not."
-                    .into(),
-            );
-        }
-        notes
-    }
-}
-
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Input(error) => error.fmt(f),
             Self::Argument(reason) => f.write_str(reason),
-            Self::Replay { file, error } => write!(f, "{file}: {error}"),
+            Self::Replay { file, device, error } => write!(f, "{file}: device {device}: {error}"),
         }
     }
 }

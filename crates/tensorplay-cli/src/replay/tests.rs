@@ -1,8 +1,12 @@
-//! The report as a page and as JSON.
+//! The report as a page and as JSON; recordings that begin later.
 
 use super::recording::Recording;
 use super::report::*;
+use super::settings::{for_comparison, recorded_config};
+use super::terms::Terms;
 use super::{page, progress};
+use crate::snapshot::initial_state;
+use crate::snapshot::tests::load;
 
 fn recording() -> Recording {
     Recording {
@@ -171,4 +175,24 @@ fn nothing_reserved_wastes_nothing() {
 fn the_progress_bar_takes_more_steps_than_were_announced() {
     let bar = progress::Progress::new("Replaying", 3);
     (0..5000).for_each(|_| bar.step());
+}
+
+/// Wherever recording had begun, the rest of the run is reproduced from the state that is reconstructed.
+#[test]
+fn a_recording_that_begins_later_is_reproduced_too() {
+    for name in ["transformer-train-mixed", "transformer-2.7b-forward", "transformer-train-compiled-warm"] {
+        let mut snapshot = load(name);
+        let events = snapshot.device_traces[0].len();
+        for part in 1..8 {
+            snapshot.device_traces[0].drain(..events / 8);
+            let config = for_comparison(&recorded_config(&snapshot).config);
+            let terms = Terms { config, memory: None, mode: Mode::Comparison, notes: Vec::new() };
+            let initial = initial_state(&snapshot, 0).unwrap();
+            let comparison = terms.replay(&snapshot, &initial).unwrap().comparison.unwrap();
+            assert_eq!(comparison.first_difference, None, "{name} from {part}/8");
+            let placements = comparison.placements;
+            assert_eq!(placements.as_recorded, placements.compared, "{name} from {part}/8");
+            assert!(placements.compared > 0 && placements.not_determined == 0, "{name} from {part}/8");
+        }
+    }
 }

@@ -23,7 +23,7 @@ mod unpickle;
 mod values;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use error::ReadError;
 pub(crate) use event::{Action, Event};

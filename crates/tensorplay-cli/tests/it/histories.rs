@@ -82,6 +82,39 @@ fn segments_that_went_back_one_by_one() {
 }
 
 #[test]
+fn a_segment_that_went_back_alone_after_a_free_had_waited() {
+    let mut recording = Recording::new();
+    recording.alloc_segment(BASE, 20 * MIB, 20 * MIB);
+    recording.alloc_segment(SECOND, 30 * MIB, 30 * MIB);
+    recording.free(BASE, 20 * MIB);
+    recording.event("free_requested", SECOND, 30 * MIB);
+    recording.event("snapshot", 0, 0);
+    recording.event("free_completed", SECOND, 30 * MIB);
+    recording.event("segment_free", SECOND, 30 * MIB);
+    recording.ends_with(BASE, &[(0, 20 * MIB)]);
+    insta::assert_snapshot!(recording.replay(&[]).compared(), @"2 of 2 + 0, segments 3 of 3 + 0");
+}
+
+#[test]
+fn a_what_if_keeps_what_waits_for_other_streams() {
+    let mut recording = Recording::new();
+    for _ in 0..3 {
+        recording.alloc_segment(BASE, 20 * MIB, 20 * MIB);
+        recording.event("free_requested", BASE, 20 * MIB);
+        recording.alloc_segment(SECOND, 20 * MIB, 20 * MIB);
+        recording.event("free_completed", BASE, 20 * MIB);
+        recording.free(SECOND, 20 * MIB);
+        recording.event("segment_free", BASE, 20 * MIB);
+        recording.event("segment_free", SECOND, 20 * MIB);
+        recording.event("snapshot", 0, 0);
+    }
+    let tried = recording.replay(&["--device-memory", "1GiB"]);
+    assert_eq!(tried.replay(0)["peaks"]["reserved_bytes"], 40 * MIB);
+    assert_eq!(tried.replay(0)["peaks"]["allocated_bytes"], 20 * MIB);
+    assert_eq!(tried.replay(0)["peaks"]["active_bytes"], 40 * MIB);
+}
+
+#[test]
 fn a_segment_that_is_in_use_cannot_have_gone_back() {
     let mut recording = Recording::new();
     recording.alloc_segment(BASE, 2 * MIB, 512);
