@@ -1,41 +1,55 @@
-//! `cargo xtask demo`: a recorded PyTorch training run through the caching allocator.
+//! `cargo xtask demo`: the memory of a recorded PyTorch training run, replayed, and what a setting would change.
 
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 use crate::workspace::cargo;
 use crate::{Result, step};
 
 /// A small language model, forward and backward, recorded by `torch.cuda.memory._dump_snapshot`.
-const TRACE: &str = "crates/tensorplay-cli/testdata/traces/transformer-train-fp32.pickle.gz";
+const TRACE: &str = "crates/tensorplay-cli/testdata/traces/transformer-train-mixed.pickle.gz";
 
-/// Less than the run reserves at its peak.
-const TOO_LITTLE_MEMORY: &str = "900MiB";
+/// Between what the run needs as it was and what it needs with [`SETTING`].
+const LITTLE_MEMORY: &str = "1040MiB";
 
-/// Replays the recording twice: as it was, and on a device with less memory.
+/// Keeps large blocks whole, so that less of them is lost to fragmentation.
+const SETTING: &str = "max_split_size_mb:32";
+
+/// Replays the recording as it was; then with less memory, where it does not fit; then with a setting that makes
+/// it fit.
 ///
 /// # Errors
-/// Cargo could not be started.
+/// The program could not be built or started.
 pub(crate) fn run() -> Result {
-    println!("Replays the memory that a PyTorch training run asked for, on a simulated device.");
-    let first = exit_code(&mut replay(&[]))?;
-    if first != 0 {
-        return Ok(ExitCode::from(first));
-    }
-    println!("\nThe same run on a device with {TOO_LITTLE_MEMORY}.");
-    let second = exit_code(&mut replay(&["--device-memory", TOO_LITTLE_MEMORY]))?;
-    Ok(ExitCode::from(second))
+    step::must_succeed(cargo().args(["build", "--release", "--package", "tensorplay-cli"]))?;
+    println!(
+        "\nA PyTorch training run recorded what it asked of the GPU's memory. The same requests now go through\n\
+         TensorPlay's caching allocator, on a simulated GPU. Every block should be where PyTorch put it.\n"
+    );
+    let as_it_was = step::run(&mut replay(&[]))?.code();
+
+    println!("\nWould it have fitted in {LITTLE_MEMORY}?\n");
+    let in_less = head_of(&mut replay(&["--device-memory", LITTLE_MEMORY]))?;
+
+    println!("\nAnd with PYTORCH_CUDA_ALLOC_CONF={SETTING}?\n");
+    let with_setting = head_of(&mut replay(&["--device-memory", LITTLE_MEMORY, "--conf", SETTING]))?;
+
+    println!("\nYour own run: docs/replay.md says how to record it.");
+    let is_as_told = (as_it_was, in_less, with_setting) == (Some(0), Some(1), Some(0));
+    Ok(if is_as_told { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn replay(options: &[&str]) -> Command {
     let mut replay = cargo();
-    replay
-        .args(["run", "--quiet", "--release", "--package", "tensorplay-cli", "--", "replay", TRACE])
-        .args(options);
+    replay.args(["run", "--quiet", "--release", "--package", "tensorplay-cli", "--", "replay", TRACE]);
+    replay.args(options);
     replay
 }
 
-/// The code that a command ended with; a signal counts as 1.
-fn exit_code(command: &mut Command) -> Result<u8> {
-    let status = step::run(command)?;
-    Ok(status.code().map_or(1, |code| u8::try_from(code).unwrap_or(1)))
+/// Runs a replay and prints the first part of its page: what came of it, and the peaks. Gives its exit code.
+fn head_of(replay: &mut Command) -> Result<Option<i32>> {
+    println!("$ {}", step::text_of(replay));
+    let output = replay.stderr(Stdio::inherit()).output()?;
+    let page = String::from_utf8_lossy(&output.stdout);
+    println!("{}", page.split("\n\nRecording").next().unwrap_or_default());
+    Ok(output.status.code())
 }

@@ -1,23 +1,78 @@
-//! What this build is and which devices it finds.
+//! What this build is, which devices it finds, and how the environment configures the allocator.
 
 use std::env;
+use std::fmt::{Display, Write};
 use std::path::{Path, PathBuf};
 
+use c10_cuda::driver::real;
+use c10_cuda::{Config, Error};
+
+use crate::conf_text::changed_settings;
+
 /// The text of `tensorplay info`.
-pub(crate) fn info() -> String {
-    let mut text = format!("tensorplay {}\n\nDevices\n", env!("CARGO_PKG_VERSION"));
-    text += "  simulated CUDA devices: always there, they need no GPU; replays run on one\n";
-    let library = driver_library();
-    match find(library, &search_path()) {
-        Some(file) => text += &format!("  {library}: {}; this build does not use it\n", file.display()),
-        None => text += &format!("  {library}: not found\n"),
+///
+/// # Errors
+/// The environment's configuration is wrong.
+pub(crate) fn info() -> Result<String, Error> {
+    let mut info = Info { text: format!("tensorplay {}\n", env!("CARGO_PKG_VERSION")) };
+    info.field("allocator", "as of PyTorch 2.15");
+    info.field("features", "simulated CUDA devices");
+    info.devices();
+    info.configuration(&Config::from_env()?);
+    Ok(info.text)
+}
+
+struct Info {
+    text: String,
+}
+
+impl Info {
+    fn field(&mut self, name: &str, value: impl Display) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.text, "  {name:<36} {value}");
     }
-    text += "    looked for in";
-    for folder in search_path() {
-        text += &format!(" {}", folder.display());
+
+    fn heading(&mut self, heading: &str) {
+        let _ = writeln!(self.text, "\n{heading}");
     }
-    text.push('\n');
-    text
+
+    fn devices(&mut self) {
+        self.heading("Devices");
+        self.field("simulated", "always there, and needs no GPU; replays run on it");
+        match real::load() {
+            Ok(driver) => self.field("CUDA", format_args!("{} devices", driver.device_count())),
+            Err(error) => self.field("CUDA", format_args!("none: {error}")),
+        }
+        let (library, folders) = (driver_library(), search_path());
+        match find(library, &folders) {
+            Some(file) => self.field(library, file.display()),
+            None => {
+                self.field(library, "not found; looked for in");
+                folders.iter().for_each(|folder| self.field("", folder.display()));
+            }
+        }
+    }
+
+    /// Which settings the environment makes, and from where.
+    fn configuration(&mut self, config: &Config) {
+        self.heading("Allocator configuration");
+        match Config::text_from_env() {
+            // It may hold what a terminal acts on.
+            Some((variable, text)) => self.field(variable, text.escape_debug()),
+            None => self.field("environment", "PYTORCH_CUDA_ALLOC_CONF and its like are not set"),
+        }
+        let changed = changed_settings(config);
+        if changed.is_empty() {
+            self.field("settings", "PyTorch's defaults");
+        }
+        for (key, value) in changed {
+            self.field(key, value);
+        }
+        if config.no_caching {
+            self.field("PYTORCH_NO_CUDA_MEMORY_CACHING", "set: nothing is cached");
+        }
+        self.field("", "a replay of a snapshot takes its own from the file, or from --conf");
+    }
 }
 
 /// The CUDA driver's library.

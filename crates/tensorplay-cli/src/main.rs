@@ -4,6 +4,7 @@
 //! output cannot be written; 2 when the input or the arguments are no use. Results go to the standard output in one piece, so that an error never
 //! leaves half of one.
 
+mod conf_text;
 mod info;
 mod output;
 mod replay;
@@ -25,13 +26,16 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Replay(replay::ReplayArgs),
-    /// Shows the version, the features of this build, and the devices it finds.
+    /// Shows the version, the features of this build, the devices it finds, and the allocator's configuration.
     Info,
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Replay(args) => replay::run_replay(&args),
-        Command::Info => output::print(&info::info()),
+        Command::Info => match info::info() {
+            Ok(text) => output::print(&text),
+            Err(error) => output::bad_input(&error),
+        },
     }
 }

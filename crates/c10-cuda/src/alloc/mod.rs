@@ -239,12 +239,13 @@ impl CachingAllocator {
     }
 
     /// Gives the one segment that begins at `base` back to the driver, if it is wholly free, and says whether it
-    /// was.
+    /// was. Blocks whose streams have passed are freed first.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when there is no such device; what the driver reports.
     pub fn release_segment(&self, base: DevicePtr, device: DeviceIndex) -> Result<bool> {
         let mut locked = self.device(device)?.lock();
+        locked.process_events()?;
         Ok(locked.release_segment(base.0)?)
     }
 

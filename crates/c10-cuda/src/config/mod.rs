@@ -141,7 +141,7 @@ impl Config {
     /// # Errors
     /// As [`parse`](Self::parse), naming the variable.
     pub fn from_env() -> Result<Self> {
-        Self::from_vars(|name| std::env::var(name).ok())
+        env::read(env::of_process)
     }
 
     /// [`from_env`](Self::from_env) for an environment that the caller makes up: `variable` gives the value of a
@@ -151,6 +151,11 @@ impl Config {
     /// As there.
     pub fn from_vars(variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         env::read(variable)
+    }
+
+    /// The variable of the environment that [`from_env`](Self::from_env) takes its text from, and the text.
+    pub fn text_from_env() -> Option<(&'static str, String)> {
+        env::text(env::of_process)
     }
 
     /// Whether the numbers are ones that the allocator can work with, as the text form would have seen to.

@@ -24,11 +24,11 @@ pub(crate) struct ReplayArgs {
     /// A trace of commands, as the oracle's `torch_replay` reads them.
     #[arg(long, value_name = "FILE", requires = "oracle")]
     pub(crate) ops: Option<PathBuf>,
-    /// Prints the lines that `torch_replay` prints for the trace. What is not given is taken from its environment
-    /// variables.
+    /// Prints the lines that `torch_replay` prints for the trace. Without --conf and --device-memory its environment
+    /// variables are read.
     #[arg(long, requires = "ops")]
     pub(crate) oracle: bool,
-    /// Memory of the device, such as 24GiB; unlimited unless given.
+    /// Memory of the device, such as 24GiB; unlimited unless given (with --oracle: 80GiB).
     #[arg(long, value_name = "SIZE")]
     pub(crate) device_memory: Option<ByteSize>,
     /// The allocator's configuration, as in PYTORCH_CUDA_ALLOC_CONF; the recording's own unless given.

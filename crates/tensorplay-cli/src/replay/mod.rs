@@ -1,18 +1,29 @@
 //! `tensorplay replay`: a recorded history, run again.
 
 mod args;
-mod history;
-mod number;
-mod ops;
-mod oracle;
-mod page;
-mod player;
 mod progress;
-mod recording;
-mod report;
+mod given;
+
+// A snapshot.
 mod run;
 mod settings;
+mod terms;
+mod recording;
+mod history;
+mod lane;
+mod pools;
+mod segments;
+mod player;
+mod comparison;
+mod what_if;
+mod report;
+mod page;
+
+// A trace of commands.
 mod trace;
+mod ops;
+mod oracle;
+mod number;
 
 #[cfg(test)]
 mod tests;

@@ -39,6 +39,8 @@ pub(crate) enum Command {
     Base { id: i64 },
     /// `fraction`
     Fraction,
+    /// `enable 0|1`
+    Enable { caching: bool },
     /// `reset_peak`
     ResetPeak,
     /// `reset_accumulated`
@@ -58,7 +60,7 @@ pub(crate) struct BadLine {
 pub(crate) const STREAMS: usize = 33;
 
 /// Commands of the oracle for parts of the allocator that are not there.
-const UNSERVED: [&str; 27] = [
+const UNSERVED: [&str; 26] = [
     "d",
     "t",
     "c",
@@ -67,7 +69,6 @@ const UNSERVED: [&str; 27] = [
     "at",
     "use",
     "unuse",
-    "enable",
     "mempool",
     "mempool_del",
     "pool_create",
@@ -91,7 +92,7 @@ const UNSERVED: [&str; 27] = [
 /// Reads all lines.
 pub(crate) fn parse(text: &str) -> Result<Vec<Op<'_>>, BadLine> {
     let mut ops = Vec::new();
-    for (index, line) in text.lines().enumerate() {
+    for (index, line) in text.split('\n').enumerate() {
         let text = line.split('#').next().unwrap_or_default();
         let mut words = text.split_ascii_whitespace();
         let Some(name) = words.next() else { continue };
@@ -115,10 +116,11 @@ fn command(name: &str, words: &mut Words<'_>) -> Result<Command, String> {
         "cache_info" => Command::CacheInfo,
         "base" => Command::Base { id: words.integer("ID")? },
         "fraction" => Command::Fraction,
+        "enable" => Command::Enable { caching: words.flag()? },
         "reset_peak" => Command::ResetPeak,
         "reset_accumulated" => Command::ResetAccumulated,
-        _ if UNSERVED.contains(&name) => return Err(format!("the command '{name}' is not supported")),
-        _ => return Err(format!("'{name}' is no command")),
+        _ if UNSERVED.contains(&name) => return Err(format!("the command {name:?} is not supported")),
+        _ => return Err(format!("{name:?} is no command")),
     })
 }
 
@@ -129,29 +131,42 @@ struct Words<'a> {
 
 impl<'a> Words<'a> {
     fn next(&mut self, what: &str) -> Result<&'a str, String> {
-        self.words.next().ok_or_else(|| format!("'{}' lacks its {what}", self.name))
+        self.words.next().ok_or_else(|| format!("{:?} lacks its {what}", self.name))
     }
 
     fn integer(&mut self, what: &str) -> Result<i64, String> {
         let word = self.next(what)?;
-        word.parse().map_err(|_| format!("the {what} '{word}' is not a whole number"))
+        word.parse().map_err(|_| format!("the {what} {word:?} is not a whole number"))
     }
 
     fn bytes(&mut self) -> Result<u64, String> {
         let word = self.next("SIZE")?;
-        word.parse().map_err(|_| format!("the SIZE '{word}' is not a number of bytes"))
+        word.parse().map_err(|_| format!("the SIZE {word:?} is not a number of bytes"))
     }
 
     fn stream(&mut self) -> Result<usize, String> {
         let word = self.next("STREAM")?;
-        let number = word.parse().ok().filter(|n| *n < STREAMS);
-        number.ok_or_else(|| format!("the STREAM '{word}' is not one of 0 to {}", STREAMS - 1))
+        // `DEVICE:NUMBER`, and there is one device.
+        let number = word.strip_prefix("0:").unwrap_or(word);
+        if number.contains(':') {
+            return Err(format!("the STREAM {word:?} is on another device, and those are not supported"));
+        }
+        let number = number.parse().ok().filter(|n| *n < STREAMS);
+        number.ok_or_else(|| format!("the STREAM {word:?} is not one of 0 to {}", STREAMS - 1))
+    }
+
+    fn flag(&mut self) -> Result<bool, String> {
+        match self.next("0 or 1")? {
+            "0" => Ok(false),
+            "1" => Ok(true),
+            word => Err(format!("{word:?} is not 0 or 1")),
+        }
     }
 
     fn fraction(&mut self) -> Result<f64, String> {
         let word = self.next("FRACTION")?;
         let number = word.parse().ok().filter(|f: &f64| f.is_finite());
-        number.ok_or_else(|| format!("the FRACTION '{word}' is not a number"))
+        number.ok_or_else(|| format!("the FRACTION {word:?} is not a number"))
     }
 }
 

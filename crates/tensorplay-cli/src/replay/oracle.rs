@@ -13,7 +13,8 @@ use c10_cuda::driver::sim::{Call, SimConfig, SimDriver};
 use c10_cuda::{CachingAllocator, Config, DeviceStats, Error, ErrorKind, Runtime};
 
 use super::number::general;
-use super::ops::{Command, Op, STREAMS};
+use super::ops::{BadLine, Command, Op, STREAMS};
+use super::progress::Progress;
 
 /// The stand-in's unit: it hands out and takes back whole 2 MiB.
 const UNIT: u64 = 2 << 20;
@@ -22,9 +23,23 @@ const UNIT: u64 = 2 << 20;
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// The trace is wrong at a line.
-    BadTrace(String),
+    BadTrace(BadLine),
     /// The allocator could not be made or a query failed.
     Allocator(Error),
+}
+
+/// What a command is answered with.
+enum Answer {
+    /// A line.
+    Line(String),
+    /// The command with this behind it.
+    Echo(String),
+    /// The command names what is not there.
+    Skip,
+    /// The allocator refuses it, for this reason.
+    Refused(String),
+    /// All statistics.
+    Statistics,
 }
 
 /// The state of a run.
@@ -55,24 +70,39 @@ pub(crate) fn run(ops: &[Op<'_>], config: Config, device_memory: u64) -> Result<
         segments: Segments::default(),
         out: String::new(),
     };
+    let progress = Progress::new("Replaying", ops.len());
     for op in ops {
         oracle.step(op)?;
+        progress.step();
     }
-    oracle.print_stats()?;
-    Ok(oracle.out)
+    Ok(oracle.out + &stat_lines(&oracle.allocator.device_stats(0)?))
 }
 
 impl Oracle {
     fn step(&mut self, op: &Op<'_>) -> Result<(), Stop> {
+        let answer = self.answer(op)?;
+        self.print_driver_calls();
+        let command = op.text.trim_matches([' ', '\t', '\r']);
+        match answer {
+            Answer::Line(line) => self.say(&line),
+            Answer::Echo(answer) => self.say(&format!("{command}{answer}")),
+            Answer::Skip => self.say(&format!("skip {command}")),
+            Answer::Refused(why) => self.say(&format!("error {command}: {why}")),
+            Answer::Statistics => self.out += &stat_lines(&self.allocator.device_stats(0)?),
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, op: &Op<'_>) -> Result<Answer, Stop> {
         let text = op.text;
-        match op.command {
-            Command::Allocate { id, bytes, stream } => self.allocate(op.line, id, bytes, stream),
+        Ok(match op.command {
+            Command::Allocate { id, bytes, stream } => self.allocate(op.line, id, bytes, stream)?,
             Command::Free { id } => match self.live.remove(&id) {
                 Some(ptr) => {
                     drop(ptr);
-                    self.say(&format!("free {id}"))
+                    Answer::Line(format!("free {id}"))
                 }
-                None => self.say(&format!("skip {text}")),
+                None => Answer::Line(format!("skip {text}")),
             },
             Command::RecordStream { id, stream } => {
                 let (stream, _) = self.stream(stream)?;
@@ -80,72 +110,71 @@ impl Oracle {
                 match self.live.get(&id) {
                     Some(ptr) => {
                         self.allocator.record_stream(ptr, stream)?;
-                        self.say(&format!("record {rest}"))
+                        Answer::Line(format!("record {rest}"))
                     }
-                    None => self.say(&format!("skip {rest}")),
+                    None => Answer::Line(format!("skip {rest}")),
                 }
             }
             Command::CompleteStream { stream } => {
                 let (_, handle) = self.stream(stream)?;
                 self.driver.complete_stream(handle);
-                self.say(&format!("complete {stream}"))
+                Answer::Line(format!("complete {stream}"))
             }
             Command::CompleteAll => {
                 self.driver.complete_all();
-                self.say("complete all")
+                Answer::Line("complete all".into())
             }
             Command::EmptyCache => {
                 self.allocator.empty_cache()?;
-                self.say("empty_cache")
+                Answer::Line("empty_cache".into())
             }
-            Command::MemoryFraction { fraction } => match self.allocator.set_memory_fraction(fraction, 0) {
-                Ok(()) => self.say(&format!("memory_fraction {}", general(fraction))),
-                Err(error) if error.kind() == ErrorKind::InvalidArgument => {
-                    let trimmed = text.trim_matches([' ', '\t', '\r']);
-                    let fraction = general(fraction);
-                    self.say(&format!(
-                        "error {trimmed}: invalid fraction:{fraction}. Please set within [0, 1]."
-                    ))
-                }
-                Err(error) => Err(error.into()),
-            },
-            Command::PrintStats => self.print_stats(),
-            _ => {
-                let answer = self.query(&op.command)?;
-                let trimmed = text.trim_matches([' ', '\t', '\r']);
-                match answer {
-                    Some(answer) => self.say(&format!("{trimmed}{answer}")),
-                    None => self.say(&format!("skip {trimmed}")),
-                }
+            Command::MemoryFraction { fraction } => self.set_fraction(fraction)?,
+            Command::PrintStats => Answer::Statistics,
+            Command::CacheInfo => Answer::Echo(format!(" {}", self.allocator.cache_info(0)?)),
+            Command::Base { id } => self.base(id)?,
+            Command::Fraction => Answer::Echo(format!(" {:.6}", self.allocator.memory_fraction(0)?)),
+            Command::Enable { caching } => {
+                self.allocator.enable(caching);
+                Answer::Echo(String::new())
             }
-        }
-    }
-
-    /// What follows the command on its line; `None` when it names what is not there.
-    fn query(&mut self, command: &Command) -> Result<Option<String>, Stop> {
-        Ok(Some(match command {
-            Command::CacheInfo => format!(" {}", self.allocator.cache_info(0)?),
-            Command::Fraction => format!(" {:.6}", self.allocator.memory_fraction(0)?),
             Command::ResetPeak => {
                 self.allocator.reset_peak_stats(0)?;
-                String::new()
+                Answer::Echo(String::new())
             }
             Command::ResetAccumulated => {
                 self.allocator.reset_accumulated_stats(0)?;
-                String::new()
+                Answer::Echo(String::new())
             }
-            Command::Base { id } => {
-                let Some(ptr) = self.live.get(id) else { return Ok(None) };
-                let (base, bytes) = self.allocator.base_allocation(ptr)?;
-                format!(" {} size {bytes}", self.segments.place(base.0))
-            }
-            _ => return Ok(None),
-        }))
+        })
     }
 
-    fn allocate(&mut self, line: usize, id: i64, bytes: u64, stream: usize) -> Result<(), Stop> {
+    fn set_fraction(&mut self, fraction: f64) -> Result<Answer, Stop> {
+        let text = general(fraction);
+        match self.allocator.set_memory_fraction(fraction, 0) {
+            Ok(()) => Ok(Answer::Line(format!("memory_fraction {text}"))),
+            Err(error) if error.kind() == ErrorKind::InvalidArgument => {
+                Ok(Answer::Refused(format!("invalid fraction:{text}. Please set within [0, 1].")))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn base(&self, id: i64) -> Result<Answer, Stop> {
+        let Some(ptr) = self.live.get(&id) else { return Ok(Answer::Skip) };
+        match self.allocator.base_allocation(ptr) {
+            Ok((base, bytes)) => Ok(Answer::Echo(format!(" {} size {bytes}", self.segments.place(base.0)))),
+            Err(error) if error.kind() == ErrorKind::InvalidArgument => {
+                let address = if ptr.is_null() { "0".into() } else { format!("{:?}", ptr.as_ptr()) };
+                Ok(Answer::Refused(format!("invalid device pointer: {address}")))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn allocate(&mut self, line: usize, id: i64, bytes: u64, stream: usize) -> Result<Answer, Stop> {
         if self.live.contains_key(&id) {
-            return Err(Stop::BadTrace(format!("line {line}: the id {id} is live already")));
+            let reason = format!("the id {id} is live already");
+            return Err(Stop::BadTrace(BadLine { line, reason }));
         }
         let (stream, _) = self.stream(stream)?;
         self.runtime.set_current_stream(stream)?;
@@ -156,10 +185,10 @@ impl Oracle {
                 let block = self.allocator.memory_allocated(0)? - before;
                 let place = self.segments.place(ptr.as_ptr().addr() as u64);
                 self.live.insert(id, ptr);
-                self.say(&format!("alloc {id} {bytes} block {block} at {place}"))
+                Ok(Answer::Line(format!("alloc {id} {bytes} block {block} at {place}")))
             }
             Err(error) if error.kind() == ErrorKind::OutOfMemory => {
-                self.say(&format!("oom {id} {bytes} {error}"))
+                Ok(Answer::Line(format!("oom {id} {bytes} {error}")))
             }
             Err(error) => Err(error.into()),
         }
@@ -177,11 +206,9 @@ impl Oracle {
         Ok(self.streams[number])
     }
 
-    fn say(&mut self, line: &str) -> Result<(), Stop> {
-        self.print_driver_calls();
+    fn say(&mut self, line: &str) {
         self.out += line;
         self.out.push('\n');
-        Ok(())
     }
 
     fn print_driver_calls(&mut self) {
@@ -191,12 +218,6 @@ impl Oracle {
                 self.out.push('\n');
             }
         }
-    }
-
-    fn print_stats(&mut self) -> Result<(), Stop> {
-        self.print_driver_calls();
-        self.out += &stat_lines(&self.allocator.device_stats(0)?);
-        Ok(())
     }
 }
 

@@ -1,10 +1,14 @@
-//! A [`ReplayReport`] as a page to read, for someone who has not seen one before.
+//! A [`ReplayReport`] as a page to read, for someone who has not seen one before: first what came of it, then the
+//! peaks, then the rest.
 
 use std::fmt::Write;
 
 use super::recording::Recording;
-use super::report::{DeviceReport, OrderOfEquals, Outcome, ReplayReport};
+use super::report::{Comparison, DeviceReport, OrderOfEquals, OutOfMemory, Replay, ReplayReport};
 use crate::size::ByteSize;
+
+/// Lines of prose are broken here.
+const WIDTH: usize = 90;
 
 /// The page.
 pub(crate) fn page(report: &ReplayReport) -> String {
@@ -17,16 +21,14 @@ pub(crate) fn page(report: &ReplayReport) -> String {
             page.line("");
         }
         page.line(&format!("{}, device {}", report.file, device.recording.device));
-        page.recording(&device.recording);
+        page.line("");
+        page.verdict(device);
         page.memory(device);
-        if let Some(outcome) = &device.outcome {
-            page.outcome(outcome);
-        }
-        page.notes(&device.recording.notes);
-        if let Some(outcome) = &device.outcome {
-            page.line("");
-            page.text += &outcome.memory_summary;
-        }
+        page.recording(&device.recording);
+        page.replay(&device.replay);
+        page.notes(device.recording.notes.iter().chain(&device.replay.notes));
+        page.line("");
+        page.text += &device.replay.memory_summary;
     }
     page.text
 }
@@ -52,15 +54,73 @@ impl Page {
         self.line(&format!("  {name:<16} {value}"));
     }
 
+    /// Prose of several lines; `first` stands before the first, and as much space before the others.
+    fn prose(&mut self, first: &str, text: &str) {
+        let mut line = first.to_owned();
+        let mut is_empty = true;
+        for word in text.split_whitespace() {
+            if !is_empty && line.len() + word.len() >= WIDTH {
+                self.line(&line);
+                line = " ".repeat(first.len());
+                is_empty = true;
+            }
+            if !is_empty {
+                line.push(' ');
+            }
+            line += word;
+            is_empty = false;
+        }
+        self.line(&line);
+    }
+
+    /// What came of it, in one sentence or two.
+    fn verdict(&mut self, device: &DeviceReport) {
+        let replay = &device.replay;
+        let text = match (&replay.comparison, &replay.out_of_memory) {
+            (Some(comparison), _) => compared(comparison),
+            (None, None) => {
+                let memory = match replay.device_memory_bytes {
+                    Some(bytes) => format!("Fits in {}", ByteSize(bytes)),
+                    None => "Runs with unlimited memory".into(),
+                };
+                format!("{memory}; {} are reserved at most.", ByteSize(replay.peaks.reserved_bytes))
+            }
+            (None, Some(refused)) => out_of_memory(refused, replay, device.recording.events),
+        };
+        self.prose("  ", &text);
+        if let Some(refused) = &replay.out_of_memory {
+            self.line("");
+            self.prose("  ", &refused.message);
+        }
+    }
+
+    /// The peaks side by side.
+    fn memory(&mut self, device: &DeviceReport) {
+        let (recording, peaks) = (&device.recording, &device.replay.peaks);
+        self.heading("Memory at its peak         recorded     replayed");
+        let mut row = |name: &str, recorded: Option<u64>, replayed: u64, about: &str| {
+            let recorded = recorded.map_or_else(String::new, |bytes| ByteSize(bytes).to_string());
+            let replayed = ByteSize(replayed).to_string();
+            self.line(&format!("  {name:<19} {recorded:>13} {replayed:>12}   {about}"));
+        };
+        let recorded = Some(recording.peak_requested_bytes);
+        row("requested", recorded, peaks.requested_bytes, "what the program asked for");
+        row("allocated", None, peaks.allocated_bytes, "its blocks, with sizes rounded up");
+        row("active", None, peaks.active_bytes, "and blocks that waited for other streams");
+        let recorded = Some(recording.peak_reserved_bytes);
+        row("reserved", recorded, peaks.reserved_bytes, "what the driver had given");
+        let about = format!("{:.1} % of it, reserved beyond the peak of allocated", 100.0 * peaks.waste());
+        row("waste", None, peaks.waste_bytes(), &about);
+    }
+
     fn recording(&mut self, recording: &Recording) {
         self.heading("Recording");
         let mut events = format!(
-            "{}: {} and {}",
+            "{}: {} and {} of segments",
             counted(recording.events, "event"),
             counted(recording.allocations, "allocation"),
             counted(recording.segment_events, "change")
         );
-        events += " of segments";
         if recording.out_of_memory > 0 {
             let _ = write!(events, ", {} out of memory", grouped(recording.out_of_memory));
         }
@@ -78,118 +138,115 @@ impl Page {
             )
         };
         self.field("starts", &start);
-        // It comes from the file, and may hold what a terminal acts on.
-        let configuration = recording.configuration.as_deref().map(|text| text.escape_debug().to_string());
+        self.configuration(recording.configuration.as_deref());
+    }
+
+    fn replay(&mut self, replay: &Replay) {
+        self.heading("Replay");
+        self.configuration(Some(&replay.configuration));
+        let memory = replay.device_memory_bytes.map(|bytes| ByteSize(bytes).to_string());
+        self.field("device memory", memory.as_deref().unwrap_or("unlimited"));
+        if let Some(Comparison { placements, segments, .. }) = &replay.comparison {
+            let (of, open) = (placements.compared, placements.not_determined);
+            self.agreement("placements", placements.as_recorded, of, open);
+            self.agreement(
+                "segment events",
+                segments.as_recorded,
+                segments.compared,
+                segments.not_determined,
+            );
+        }
+        let order = match replay.order_of_equals {
+            OrderOfEquals::Registration => "oldest memory first, as PyTorch 2.15",
+            OrderOfEquals::Address => "lowest address first, as PyTorch before 2.15",
+            OrderOfEquals::Either => "oldest memory or lowest address first: both agree",
+        };
+        self.field("equal blocks", order);
+    }
+
+    fn configuration(&mut self, text: Option<&str>) {
+        // It may come from the file, and hold what a terminal acts on.
+        let text = text.map(|text| text.escape_debug().to_string());
         self.field(
             "configuration",
-            match configuration.as_deref() {
+            match text.as_deref() {
                 None => "not recorded",
                 Some("") => "PyTorch's defaults",
-                Some(configuration) => configuration,
+                Some(text) => text,
             },
         );
     }
 
-    /// The peaks side by side.
-    fn memory(&mut self, device: &DeviceReport) {
-        let recording = &device.recording;
-        let peaks = device.outcome.as_ref().map(|outcome| outcome.peaks);
-        let replayed = if peaks.is_some() { "replayed" } else { "" };
-        self.heading(&format!("Memory at its peak         recorded     {replayed}"));
-        let mut row = |name: &str, recorded: Option<u64>, replayed: Option<u64>, about: &str| {
-            let cell =
-                |bytes: Option<u64>| bytes.map_or_else(String::new, |bytes| ByteSize(bytes).to_string());
-            self.line(&format!("  {name:<19} {:>13} {:>12}   {about}", cell(recorded), cell(replayed)));
+    fn agreement(&mut self, name: &str, as_recorded: u64, compared: u64, open: u64) {
+        let mut text = match compared {
+            0 => "none to compare".to_owned(),
+            _ => format!("{} of {} as recorded", grouped(as_recorded), grouped(compared)),
         };
-        let recorded = Some(recording.peak_requested_bytes);
-        row("requested", recorded, peaks.map(|peaks| peaks.requested_bytes), "what the program asked for");
-        if let Some(peaks) = peaks {
-            row("allocated", None, Some(peaks.allocated_bytes), "its blocks, with sizes rounded up");
-            row("active", None, Some(peaks.active_bytes), "and blocks that waited for other streams");
+        if open > 0 {
+            let _ = write!(text, "; {} that the file leaves open", grouped(open));
         }
-        let recorded = Some(recording.peak_reserved_bytes);
-        row("reserved", recorded, peaks.map(|peaks| peaks.reserved_bytes), "what the driver had given");
-        if let Some(peaks) = peaks {
-            let waste = peaks.reserved_bytes.saturating_sub(peaks.allocated_bytes);
-            let about =
-                format!("{:.1} % of it, reserved beyond the peak of allocated", 100.0 * peaks.waste());
-            row("waste", None, Some(waste), &about);
-        }
+        self.field(name, &text);
     }
 
-    fn outcome(&mut self, outcome: &Outcome) {
-        self.heading("Replay");
-        let configuration = match outcome.configuration.as_str() {
-            "" => "PyTorch's defaults",
-            configuration => configuration,
-        };
-        self.field("configuration", configuration);
-        let memory = match outcome.device_memory_bytes {
-            Some(bytes) => ByteSize(bytes).to_string(),
-            None => "unlimited memory".into(),
-        };
-        match &outcome.out_of_memory {
-            None => self.field("fits", &format!("yes, in {memory}")),
-            Some(error) => {
-                let event = grouped(error.event);
-                self.field("fits", &format!("no: out of memory at event {event}, with {memory}"));
-                self.field("", &error.message);
+    fn notes<'a>(&mut self, notes: impl Iterator<Item = &'a String>) {
+        for (index, note) in notes.enumerate() {
+            if index == 0 {
+                self.heading("Notes");
             }
-        }
-        if outcome.compared {
-            self.comparison(outcome);
-        }
-    }
-
-    fn comparison(&mut self, outcome: &Outcome) {
-        let placements = outcome.placements;
-        let mut text =
-            format!("{} of {} as recorded", grouped(placements.as_recorded), grouped(placements.compared));
-        if placements.not_determined > 0 {
-            let _ = write!(text, "; {} that the file leaves open", grouped(placements.not_determined));
-        }
-        self.field("placements", &text);
-        let segments = outcome.segments;
-        let mut text = format!("{} of {} as recorded", grouped(segments.agreed), grouped(segments.compared));
-        if segments.not_determined > 0 {
-            let _ = write!(text, "; {} that the file leaves open", grouped(segments.not_determined));
-        }
-        self.field("segments", &text);
-        self.field(
-            "equal blocks",
-            match outcome.order_of_equals {
-                OrderOfEquals::Registration => "oldest memory first, as PyTorch 2.15",
-                OrderOfEquals::Address => "lowest address first, as PyTorch before 2.15",
-                OrderOfEquals::Either => "oldest memory or lowest address first: both agree",
-            },
-        );
-        if let Some(difference) = &outcome.first_difference {
-            self.field("first difference", difference);
-        }
-    }
-
-    fn notes(&mut self, notes: &[String]) {
-        if !notes.is_empty() {
-            self.heading("Notes");
-        }
-        for note in notes {
-            let mut line = String::from("  -");
-            for word in note.split_whitespace() {
-                if line.len() + word.len() >= 90 {
-                    self.line(&line);
-                    line = String::from("   ");
-                }
-                line.push(' ');
-                line += word;
-            }
-            self.line(&line);
+            self.prose("  - ", note);
         }
     }
 }
 
+/// How a comparison came out.
+fn compared(comparison: &Comparison) -> String {
+    let Comparison { placements, segments, first_difference } = comparison;
+    let both = |placements: u64, segments: u64| match segments {
+        0 => counted(placements, "placement"),
+        _ => format!("{} and {}", counted(placements, "placement"), counted(segments, "segment event")),
+    };
+    let open = match (placements.not_determined, segments.not_determined) {
+        (0, 0) => String::new(),
+        (placements, segments) => format!(" The file leaves {} open.", both(placements, segments)),
+    };
+    if let Some(difference) = first_difference {
+        return format!(
+            "Differs from the recording, first at event {}: {}. {} of {} placements and {} of {} segment events \
+             are as recorded.{open}",
+            grouped(difference.event),
+            difference.what,
+            grouped(placements.as_recorded),
+            grouped(placements.compared),
+            grouped(segments.as_recorded),
+            grouped(segments.compared),
+        );
+    }
+    if placements.compared + segments.compared == 0 {
+        return format!("Nothing to compare: no decision in the file is determined.{open}");
+    }
+    let qualifier = if open.is_empty() { "" } else { ", as far as the file determines it" };
+    let counts = both(placements.compared, segments.compared);
+    format!("Reproduced{qualifier}: every one of {counts}, in order.{open}")
+}
+
+/// Where a what-if ended.
+fn out_of_memory(refused: &OutOfMemory, replay: &Replay, events: usize) -> String {
+    let size = ByteSize(refused.requested_bytes);
+    let memory = match replay.device_memory_bytes {
+        Some(bytes) => format!("Does not fit in {}", ByteSize(bytes)),
+        None => "Does not fit".into(),
+    };
+    let place = match refused.event {
+        Some(event) => format!("at event {} of {}", grouped(event), grouped(events)),
+        None => "while what was live at the start is allocated".into(),
+    };
+    format!("{memory}: out of memory {place}, on a request for {size}.")
+}
+
 /// `1 event`, `23,105 events`.
-fn counted(count: usize, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
+fn counted(count: impl ToString, noun: &str) -> String {
+    let count = count.to_string();
+    format!("{} {noun}{}", grouped(&count), if count == "1" { "" } else { "s" })
 }
 
 /// A number with commas between its thousands.

@@ -1,27 +1,20 @@
-//! [`Player`]: a recorded device, simulated, with our allocator on it. It carries a history out, event by event.
+//! [`Player`]: a recorded device, simulated, with our allocator on it. It carries a history out, call by call.
 //!
-//! Before an allocation the simulated driver is told the addresses of the segments that the recording obtained
-//! for it. What the allocator then asks of the driver, and where it puts the block, is its own decision.
+//! Before an allocation the simulated driver can be told the addresses of the segments that the recording
+//! obtained for it. What the allocator then asks of the driver, and where it puts the block, is its own decision.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use c10_core::{DataPtr, DeviceType, Stream};
+use c10_core::{DataPtr, DeviceIndex, DeviceType, Stream};
 use c10_cuda::alloc::{BlockInfo, BlockState, SegmentInfo};
 use c10_cuda::driver::sim::{SimConfig, SimDriver};
-use c10_cuda::driver::{DevicePtr, Driver, StreamHandle};
+use c10_cuda::driver::{DevicePtr, Driver, Status, StreamHandle};
 use c10_cuda::{CachingAllocator, Config, DeviceStats, Error, ErrorKind, Runtime};
 
-use crate::snapshot::{self, Event, InitialSegment, InitialState};
-
-/// A segment that came from the driver or went back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SegmentChange {
-    /// Whether it came.
-    pub(super) obtained: bool,
-    pub(super) address: u64,
-    pub(super) bytes: u64,
-}
+use super::lane::Lane;
+use super::segments::SegmentChange;
+use crate::snapshot::{self, InitialSegment, InitialState};
 
 /// What came of an allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,40 +25,82 @@ pub(super) enum Allocated {
     OutOfMemory(String),
 }
 
-/// A device of a recording, simulated.
+/// A device to play on.
+#[derive(Clone, Debug)]
+pub(super) struct Stage<'a> {
+    pub(super) config: Config,
+    /// The device's number.
+    pub(super) device: DeviceIndex,
+    /// Its memory, in bytes.
+    pub(super) memory: u64,
+    /// In order. Streams are made in this order, because the allocator goes through them in theirs.
+    pub(super) lanes: &'a [Lane],
+    /// Whether [`Player::segment_changes`] is wanted.
+    pub(super) keeps_changes: bool,
+}
+
+/// A device of a recording, simulated. It holds what is live now, and nothing of what was before.
 pub(super) struct Player {
+    device: DeviceIndex,
     driver: Arc<SimDriver>,
     runtime: Runtime,
     allocator: CachingAllocator,
     /// By the address that they had in the recording.
     live: HashMap<u64, DataPtr>,
-    /// Blocks that were given back while other streams used them, by recorded address: a stream of ours that
-    /// stands for those, and completes when the recording says that they had passed.
-    waiting: HashMap<u64, StreamHandle>,
-    /// By the recording's number.
-    streams: HashMap<u64, Stream>,
+    /// Blocks that were given back while other streams used them, by recorded address.
+    waiting: HashMap<u64, Waiting>,
+    streams: HashMap<Lane, Stream>,
+}
+
+/// A block that was given back while other streams used it.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// Where it is.
+    address: u64,
+    /// Stands for those streams: it completes when the recording says that they had passed.
+    stream: StreamHandle,
 }
 
 impl Player {
     /// An empty device.
-    pub(super) fn new(config: Config, device_memory: u64) -> Result<Self, Error> {
-        let driver = SimDriver::new(SimConfig::with_bytes(device_memory).log_calls(usize::MAX));
+    pub(super) fn new(stage: &Stage<'_>) -> Result<Self, Error> {
+        let device = stage.device;
+        // The devices before it are there, so that it has its own number in texts.
+        let mut devices = vec![0; usize::from(device)];
+        devices.push(stage.memory);
+        let log = if stage.keeps_changes { usize::MAX } else { 0 };
+        let driver = SimDriver::new(SimConfig { devices, ..SimConfig::default() }.log_calls(log));
         let runtime = Runtime::new(driver.clone());
-        let allocator = CachingAllocator::with_runtime(runtime.clone(), config)?;
-        let streams = HashMap::from([(0, Stream::default_of(DeviceType::Cuda, 0))]);
-        Ok(Self { driver, runtime, allocator, live: HashMap::new(), waiting: HashMap::new(), streams })
+        let allocator = CachingAllocator::with_runtime(runtime.clone(), stage.config.clone())?;
+        let mut streams = HashMap::new();
+        for lane in stage.lanes {
+            let stream = match *lane {
+                Lane::FIRST => Stream::default_of(DeviceType::Cuda, device),
+                _ => runtime.external_stream(driver.stream_create(device, 0)?)?,
+            };
+            streams.insert(*lane, stream);
+        }
+        Ok(Self {
+            device,
+            driver,
+            runtime,
+            allocator,
+            live: HashMap::new(),
+            waiting: HashMap::new(),
+            streams,
+        })
     }
 
     /// Puts the device into the state in which the recording began, at its addresses.
     pub(super) fn restore(&mut self, initial: &InitialState) -> Result<(), Error> {
         let addresses = initial.segments.iter().map(|segment| DevicePtr(segment.address)).collect();
-        self.driver.script_malloc_addresses(0, addresses);
+        self.driver.script_malloc_addresses(self.device, addresses);
         let mut segments = Vec::with_capacity(initial.segments.len());
         for segment in &initial.segments {
-            let stream = self.stream(segment.stream)?;
+            let stream = self.stream(Lane { pool: segment.pool_id, stream: segment.stream });
             segments.push(segment_info(segment, self.runtime.handle(stream)?));
         }
-        for ptr in self.allocator.restore(0, &segments)? {
+        for ptr in self.allocator.restore(self.device, &segments)? {
             self.live.insert(address_of(&ptr), ptr);
         }
         for block in initial.live().filter(|block| block.state == snapshot::BlockState::PendingFree) {
@@ -75,37 +110,27 @@ impl Player {
         Ok(())
     }
 
-    /// Allocates what was live when the recording began, as a program would from an empty device.
-    pub(super) fn allocate_initial(&mut self, initial: &InitialState) -> Result<Allocated, Error> {
-        for segment in &initial.segments {
-            let live = segment.blocks.iter().filter(|block| block.state != snapshot::BlockState::Inactive);
-            for block in live {
-                if let refused @ Allocated::OutOfMemory(_) =
-                    self.allocate(block.address, block.requested_size, segment.stream, &[])?
-                {
-                    return Ok(refused);
-                }
-                if block.state == snapshot::BlockState::PendingFree {
-                    self.free(block.address, false)?;
-                }
-            }
-        }
-        Ok(Allocated::At(0))
-    }
-
-    /// Carries out an allocation that the recording placed at `recorded`, where it first obtained segments at
-    /// the addresses `segments`.
+    /// Carries out an allocation that the recording placed at `recorded`. The segments that it obtains are put
+    /// at the addresses `segments`, as far as the replay holds nothing else there.
     pub(super) fn allocate(
         &mut self,
         recorded: u64,
         bytes: u64,
-        stream: u64,
-        segments: &[u64],
+        lane: Lane,
+        segments: &[SegmentChange],
     ) -> Result<Allocated, Error> {
-        let stream = self.stream(stream)?;
-        self.driver.script_malloc_addresses(0, segments.iter().map(|address| DevicePtr(*address)).collect());
-        let allocated = self.allocator.allocate_on(bytes, stream);
-        self.driver.script_malloc_addresses(0, Vec::new());
+        let stream = self.stream(lane);
+        if !segments.is_empty() {
+            let addresses = segments.iter().map(|segment| DevicePtr(segment.address)).collect();
+            self.driver.script_malloc_addresses(self.device, addresses);
+        }
+        let mut allocated = self.allocator.allocate_on(bytes, stream);
+        if !segments.is_empty() {
+            self.driver.script_malloc_addresses(self.device, Vec::new());
+            if allocated.as_ref().is_err_and(is_misplaced) {
+                allocated = self.allocator.allocate_on(bytes, stream);
+            }
+        }
         match allocated {
             Ok(ptr) => {
                 let address = address_of(&ptr);
@@ -119,45 +144,42 @@ impl Player {
         }
     }
 
-    /// Gives back the block that the recording had at an address. Unless it `completes` at once, another stream
-    /// uses it until [`complete`](Self::complete).
-    pub(super) fn free(&mut self, recorded: u64, completes: bool) -> Result<(), Error> {
-        let Some(ptr) = self.live.remove(&recorded) else { return Ok(()) };
-        if !completes && !ptr.is_null() {
-            let handle = self.driver.stream_create(0, 0)?;
-            self.allocator.record_stream(&ptr, self.runtime.external_stream(handle)?)?;
-            self.waiting.insert(recorded, handle);
+    /// Gives back the block that the recording had at an address. Where it `completes` at once, that is all, and
+    /// the block's own address results; else another stream uses it until [`complete`](Self::complete).
+    pub(super) fn free(&mut self, recorded: u64, completes: bool) -> Result<Option<u64>, Error> {
+        // A request that was refused here has no block.
+        let Some(ptr) = self.live.remove(&recorded) else { return Ok(None) };
+        let address = address_of(&ptr);
+        if completes {
+            return Ok(Some(address));
         }
-        drop(ptr);
-        Ok(())
+        let stream = self.driver.stream_create(self.device, 0)?;
+        self.allocator.record_stream(&ptr, self.runtime.external_stream(stream)?)?;
+        self.waiting.insert(recorded, Waiting { address, stream });
+        Ok(None)
     }
 
-    /// Lets the streams pass that a freed block waits for.
-    pub(super) fn complete(&mut self, recorded: u64) -> Result<(), Error> {
-        if let Some(handle) = self.waiting.remove(&recorded) {
-            self.driver.complete_stream(handle);
-            self.driver.stream_destroy(handle)?;
-        }
-        Ok(())
+    /// Lets the streams pass that a freed block waits for, and gives the block's own address.
+    pub(super) fn complete(&mut self, recorded: u64) -> Result<Option<u64>, Error> {
+        let Some(Waiting { address, stream }) = self.waiting.remove(&recorded) else { return Ok(None) };
+        self.driver.complete_stream(stream);
+        self.driver.stream_destroy(stream)?;
+        // Nobody asks what the streams did.
+        self.driver.take_work();
+        Ok(Some(address))
     }
 
-    /// Gives segments back as the recording did: all that are wholly free where it gave back just those, in our
-    /// order; else the same ones. Says whether it was all.
-    pub(super) fn release(&mut self, recorded: &[SegmentChange]) -> Result<bool, Error> {
-        let segments = self.allocator.snapshot(false).segments;
-        let idle = segments.iter().filter(|segment| segment.active_size == 0);
-        let idle: BTreeSet<u64> = idle.map(|segment| segment.address.0).collect();
-        if recorded.iter().map(|change| change.address).collect::<BTreeSet<_>>() == idle {
-            self.allocator.empty_cache()?;
-            return Ok(true);
-        }
-        for change in recorded {
-            self.allocator.release_segment(DevicePtr(change.address), 0)?;
-        }
-        Ok(false)
+    /// Gives back every segment that is wholly free, as `torch.cuda.empty_cache` does.
+    pub(super) fn empty_cache(&mut self) -> Result<(), Error> {
+        self.allocator.empty_cache()
     }
 
-    /// What the driver was asked for since the last time.
+    /// Gives back one segment, if it is wholly free.
+    pub(super) fn release_segment(&mut self, address: u64) -> Result<(), Error> {
+        self.allocator.release_segment(DevicePtr(address), self.device).map(drop)
+    }
+
+    /// The segments that came and went since the last time.
     pub(super) fn segment_changes(&mut self) -> Vec<SegmentChange> {
         let calls = self.driver.take_calls().into_iter();
         let calls = calls.filter(|call| call.status.is_none() && matches!(call.name, "malloc" | "free"));
@@ -170,19 +192,31 @@ impl Player {
             .collect()
     }
 
-    /// The statistics now.
-    pub(super) fn stats(&self) -> Result<DeviceStats, Error> {
-        self.allocator.device_stats(0)
+    /// Whether some block waits for other streams.
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
-    fn stream(&mut self, recorded: u64) -> Result<Stream, Error> {
-        if let Some(stream) = self.streams.get(&recorded) {
-            return Ok(*stream);
-        }
-        let stream = self.runtime.external_stream(self.driver.stream_create(0, 0)?)?;
-        self.streams.insert(recorded, stream);
-        Ok(stream)
+    /// Where the block is that the recording had at an address and that waits.
+    pub(super) fn waiting_at(&self, recorded: u64) -> Option<u64> {
+        self.waiting.get(&recorded).map(|waiting| waiting.address)
     }
+
+    /// The statistics now.
+    pub(super) fn stats(&self) -> Result<DeviceStats, Error> {
+        // No segment is there; blocks whose streams have passed are freed.
+        self.allocator.release_segment(DevicePtr(0), self.device)?;
+        self.allocator.device_stats(self.device)
+    }
+
+    fn stream(&self, lane: Lane) -> Stream {
+        *self.streams.get(&lane).expect("the stage names every lane of the history")
+    }
+}
+
+/// Whether the driver could not put a segment where it was told to, because something else is there.
+fn is_misplaced(error: &Error) -> bool {
+    error.driver().is_some_and(|driver| driver.call == "malloc" && driver.status == Status::InvalidValue)
 }
 
 fn address_of(ptr: &DataPtr) -> u64 {
@@ -194,7 +228,9 @@ fn segment_info(segment: &InitialSegment, stream: StreamHandle) -> SegmentInfo {
         let state = match block.state {
             snapshot::BlockState::Inactive => BlockState::Inactive,
             // One that waits is given back when all stand.
-            _ => BlockState::ActiveAllocated,
+            snapshot::BlockState::Allocated | snapshot::BlockState::PendingFree => {
+                BlockState::ActiveAllocated
+            }
         };
         BlockInfo::new(block.size, block.requested_size, state)
     });
@@ -208,12 +244,5 @@ fn segment_info(segment: &InitialSegment, stream: StreamHandle) -> SegmentInfo {
         active_size: 0,
         is_large: !segment.is_small,
         blocks: blocks.collect(),
-    }
-}
-
-impl SegmentChange {
-    /// What a segment event of the recording says.
-    pub(super) fn recorded(event: &Event, obtained: bool) -> Self {
-        Self { obtained, address: event.address, bytes: event.size }
     }
 }

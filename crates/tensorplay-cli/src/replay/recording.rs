@@ -40,6 +40,7 @@ impl Recording {
     pub(crate) fn new(snapshot: &Snapshot, initial: &InitialState) -> Self {
         let trace = snapshot.trace(initial.device);
         let count = |wanted: fn(Action) -> bool| trace.iter().filter(|event| wanted(event.action)).count();
+        // Events of which the file tells no time may stand between those of which it does.
         let mut times = trace.iter().filter_map(|event| event.time_us);
         let (first, last) = (times.next(), times.next_back());
         let (peak_requested_bytes, peak_reserved_bytes) = peaks(snapshot, initial);

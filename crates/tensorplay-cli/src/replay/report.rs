@@ -1,4 +1,4 @@
-//! [`ReplayReport`]: what a replay found out, as data.
+//! [`ReplayReport`]: what a replay found out, as data. Its JSON form is described in `docs/replay.md`.
 
 use serde::Serialize;
 
@@ -9,8 +9,22 @@ use super::recording::Recording;
 pub(crate) struct ReplayReport {
     /// The file, as it was named.
     pub(crate) file: String,
+    /// Whether the recording's decisions were compared, or its requests tried under other terms.
+    pub(crate) mode: Mode,
+    /// Whether all that was compared agrees, or everything fits.
+    pub(crate) as_wanted: bool,
     /// The devices that the file has something about.
     pub(crate) devices: Vec<DeviceReport>,
+}
+
+/// What a replay was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Mode {
+    /// Each decision is compared with the recording's.
+    Comparison,
+    /// The requests alone are run, under another configuration or with other memory.
+    WhatIf,
 }
 
 /// The part about one device.
@@ -18,33 +32,40 @@ pub(crate) struct ReplayReport {
 pub(crate) struct DeviceReport {
     /// What the file says.
     pub(crate) recording: Recording,
-    /// What running it again gave; `None` when it was not run.
-    pub(crate) outcome: Option<Outcome>,
+    /// What running it again gave.
+    pub(crate) replay: Replay,
 }
 
 /// What running a history again gave.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Outcome {
-    /// The allocator's configuration string, empty for the defaults.
+pub(crate) struct Replay {
+    /// The configuration that was replayed, as in `PYTORCH_CUDA_ALLOC_CONF`; empty for the defaults.
     pub(crate) configuration: String,
     /// Memory of the device, in bytes; `None` is unlimited.
     pub(crate) device_memory_bytes: Option<u64>,
-    /// Whether the replay's decisions were compared with the recording's.
-    pub(crate) compared: bool,
     /// Which of several free blocks of one size was taken.
     pub(crate) order_of_equals: OrderOfEquals,
-    /// Where allocations went, against the recording.
-    pub(crate) placements: Placements,
-    /// Segments obtained and given back, against the recording.
-    pub(crate) segments: SegmentAgreement,
-    /// The first event that went another way than recorded, in words.
-    pub(crate) first_difference: Option<String>,
     /// Largest values over the whole history.
     pub(crate) peaks: Peaks,
-    /// The first out of memory, if there was one: the history does not fit.
+    /// How it compares with the recording; `None` in a what-if.
+    pub(crate) comparison: Option<Comparison>,
+    /// The first request that was refused, in a what-if: the history does not fit.
     pub(crate) out_of_memory: Option<OutOfMemory>,
+    /// What is to be known about the replay.
+    pub(crate) notes: Vec<String>,
     /// The table of `torch.cuda.memory_summary` at the end.
     pub(crate) memory_summary: String,
+}
+
+/// How a replay compares with its recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Comparison {
+    /// Where allocations went.
+    pub(crate) placements: Placements,
+    /// Segments obtained and given back.
+    pub(crate) segments: SegmentAgreement,
+    /// The first event that went another way than recorded.
+    pub(crate) first_difference: Option<Difference>,
 }
 
 /// Which of several free blocks of one size an allocator takes first.
@@ -73,12 +94,23 @@ pub(crate) struct Placements {
 /// How many segment events agreed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct SegmentAgreement {
-    /// Segment events of the recording.
+    /// Segment events that the recording determines.
     pub(crate) compared: u64,
-    /// Those that the replay had at the same moment with the same size.
-    pub(crate) agreed: u64,
+    /// Those that the replay had at the same moment, at the same address and with the same size.
+    pub(crate) as_recorded: u64,
     /// Segment events that the recording leaves open.
     pub(crate) not_determined: u64,
+    /// Segments that the replay itself obtained and gave back.
+    pub(crate) replayed: u64,
+}
+
+/// Where a replay first went another way than its recording.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Difference {
+    /// The event's place in the device's history, from 0.
+    pub(crate) event: usize,
+    /// What was otherwise.
+    pub(crate) what: String,
 }
 
 /// Peaks in bytes; see `torch.cuda.memory_stats`.
@@ -95,31 +127,36 @@ pub(crate) struct Peaks {
 }
 
 impl Peaks {
-    /// The part of the peak of reserved memory that the peak of allocated memory leaves, from 0 to 1.
+    /// What was reserved at its peak beyond the peak of allocated memory.
+    pub(crate) fn waste_bytes(&self) -> u64 {
+        self.reserved_bytes.saturating_sub(self.allocated_bytes)
+    }
+
+    /// The same as a part of the peak of reserved memory, from 0 to 1.
     pub(crate) fn waste(&self) -> f64 {
         match self.reserved_bytes {
             0 => 0.0,
-            reserved => reserved.saturating_sub(self.allocated_bytes) as f64 / reserved as f64,
+            reserved => self.waste_bytes() as f64 / reserved as f64,
         }
     }
 }
 
-/// An out of memory during a replay.
+/// A request that was refused in a what-if.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct OutOfMemory {
-    /// The number of the event in the device's history.
-    pub(crate) event: usize,
+    /// The event's place in the device's history, from 0; `None` for what was live when the recording began.
+    pub(crate) event: Option<usize>,
+    /// What the program asked for, in bytes.
+    pub(crate) requested_bytes: u64,
     /// PyTorch's text.
     pub(crate) message: String,
 }
 
 impl ReplayReport {
-    /// Whether all that was compared agreed, and everything fitted.
-    pub(crate) fn is_as_wanted(&self) -> bool {
-        let outcomes = self.devices.iter().filter_map(|device| device.outcome.as_ref());
-        outcomes
-            .into_iter()
-            .all(|outcome| outcome.first_difference.is_none() && outcome.out_of_memory.is_none())
+    /// The report on these devices.
+    pub(crate) fn new(file: String, mode: Mode, devices: Vec<DeviceReport>) -> Self {
+        let as_wanted = devices.iter().all(|device| device.replay.is_as_wanted());
+        Self { file, mode, as_wanted, devices }
     }
 
     /// The report as one JSON object.
@@ -127,5 +164,12 @@ impl ReplayReport {
         let mut json = serde_json::to_string_pretty(self).expect("numbers and strings have a JSON form");
         json.push('\n');
         json
+    }
+}
+
+impl Replay {
+    fn is_as_wanted(&self) -> bool {
+        let differs = self.comparison.as_ref().is_some_and(|c| c.first_difference.is_some());
+        !differs && self.out_of_memory.is_none()
     }
 }

@@ -1,6 +1,6 @@
 //! The configuration that a recording was made with.
 
-use c10_cuda::{Config, RoundupPower2Divisions};
+use c10_cuda::{Backend, Config, RoundupPower2Divisions};
 
 use crate::snapshot::{Action, AllocatorSettings, Snapshot};
 
@@ -18,33 +18,49 @@ pub(super) fn recorded_config(snapshot: &Snapshot) -> RecordedConfig {
         Some(settings) => from_settings(settings),
         None => inferred(snapshot),
     };
-    let uses_maps = |action| matches!(action, Action::SegmentMap | Action::SegmentUnmap);
-    let maps = snapshot.device_traces.iter().flatten().any(|event| uses_maps(event.action));
-    if maps || snapshot.segments.iter().any(|segment| segment.is_expandable) {
+    let maps = snapshot.device_traces.iter().flatten().any(|event| event.action.is_of_maps());
+    if maps || recorded.config.expandable_segments || snapshot.segments.iter().any(|s| s.is_expandable) {
         recorded.notes.push(
             "The recording has expandable segments. They are replayed as segments of fixed extent, so that only \
              what needs no growth can be compared."
                 .into(),
         );
     }
+    recorded.config.expandable_segments = false;
     // What was recorded is PyTorch's own.
     recorded.config.search_after_synchronize = false;
     recorded
 }
 
+/// The same where each decision is compared. What refuses requests and what collects garbage is left out: the
+/// recording says what was served and what went back, and not how much memory there was.
+pub(super) fn for_comparison(recorded: &Config) -> Config {
+    Config {
+        per_process_memory_fraction: 1.0,
+        throw_on_malloc_oom: false,
+        garbage_collection_threshold: 0.0,
+        ..recorded.clone()
+    }
+}
+
 fn from_settings(settings: &AllocatorSettings) -> RecordedConfig {
     let mut notes = Vec::new();
     let mut config = Config::parse(&settings.conf).unwrap_or_else(|error| {
-        notes.push(format!("The recorded configuration text '{}' is not read: {error}", settings.conf));
+        let conf = settings.conf.escape_debug();
+        notes.push(format!("The recorded configuration text '{conf}' is not read: {error}"));
         Config::default()
     });
     // The numbers that were in force say more than the text that set them.
     config.max_split_size = settings.max_split_size;
     config.garbage_collection_threshold = settings.garbage_collection_threshold;
+    config.expandable_segments = settings.expandable_segments;
     if let Some(divisions) = RoundupPower2Divisions::new(settings.roundup_power2_divisions) {
         config.roundup_power2_divisions = divisions;
     }
-    config.expandable_segments = false;
+    if config.backend != Backend::Native {
+        notes.push("The recorded configuration names another backend; the native one is replayed.".into());
+        config.backend = Backend::Native;
+    }
     config.graph_capture_record_stream_reuse = false;
     RecordedConfig { config, notes }
 }
@@ -56,7 +72,8 @@ fn inferred(snapshot: &Snapshot) -> RecordedConfig {
     let traces = snapshot.device_traces.iter();
     let shown = traces.flat_map(|trace| trace.windows(2)).find_map(|pair| {
         let causes = pair[0].action == Action::SegmentAlloc && pair[1].action == Action::Alloc;
-        let middling = pair[1].size > MIB && pair[1].size < 10 * MIB;
+        // However it is rounded, such a request stays below 10 MiB.
+        let middling = pair[1].size > MIB && pair[1].size < 8 * MIB;
         (causes && middling && pair[0].size > 10 * MIB && pair[0].size.is_multiple_of(MIB))
             .then_some(pair[0].size)
     });

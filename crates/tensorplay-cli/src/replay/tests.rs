@@ -1,73 +1,71 @@
-//! The report as a page and as JSON.
+//! The report as a page and as JSON; recordings that begin later.
 
 use super::recording::Recording;
 use super::report::*;
+use super::settings::{for_comparison, recorded_config};
+use super::terms::Terms;
 use super::{page, progress};
+use crate::snapshot::initial_state;
+use crate::snapshot::tests::load;
 
-fn report() -> ReplayReport {
-    let recording = Recording {
+fn recording() -> Recording {
+    Recording {
         device: 0,
         events: 23_105,
         allocations: 7_946,
         segment_events: 61,
         out_of_memory: 1,
         duration_us: Some(1_234_567),
-        configuration: Some("expandable_segments:True".into()),
+        configuration: Some("expandable_segments:True,\u{1b}[31m".into()),
         starts_empty: false,
         segments_at_start: 1,
         live_blocks_at_start: 2,
         peak_requested_bytes: 1_700 << 20,
         peak_reserved_bytes: 1_810 << 20,
-        notes: vec![
-            "One note.".into(),
-            "A note that is so long that it has to go over more than one line, because a page is only so wide."
-                .into(),
-        ],
-    };
-    let outcome = Outcome {
+        notes: vec!["One note.".into()],
+    }
+}
+
+fn replay() -> Replay {
+    Replay {
         configuration: String::new(),
-        device_memory_bytes: Some(24 << 30),
-        compared: true,
+        device_memory_bytes: None,
         order_of_equals: OrderOfEquals::Address,
-        placements: Placements { compared: 7_940, as_recorded: 7_939, not_determined: 6 },
-        segments: SegmentAgreement { compared: 61, agreed: 60, not_determined: 0 },
-        first_difference: Some("event 17: 512 bytes at 0x10200, recorded at 0x10000".into()),
         peaks: Peaks {
             requested_bytes: 1_700 << 20,
             allocated_bytes: 1_707 << 20,
             active_bytes: 1_708 << 20,
             reserved_bytes: 1_810 << 20,
         },
-        out_of_memory: Some(OutOfMemory { event: 12_345, message: "CUDA out of memory.".into() }),
-        memory_summary: "|the table|\n".into(),
-    };
-    let empty =
-        Recording { device: 1, starts_empty: true, events: 1, allocations: 1, ..Recording::default() };
-    let mut fits = outcome.clone();
-    fits.out_of_memory = None;
-    fits.first_difference = None;
-    fits.placements.not_determined = 0;
-    fits.order_of_equals = OrderOfEquals::Registration;
-    ReplayReport {
-        file: "run.pickle".into(),
-        devices: vec![
-            DeviceReport { recording, outcome: Some(outcome) },
-            DeviceReport { recording: empty.clone(), outcome: Some(fits) },
-            DeviceReport { recording: Recording { device: 2, ..empty }, outcome: None },
+        comparison: Some(Comparison {
+            placements: Placements { compared: 7_940, as_recorded: 7_939, not_determined: 6 },
+            segments: SegmentAgreement { compared: 61, as_recorded: 60, not_determined: 0, replayed: 60 },
+            first_difference: Some(Difference {
+                event: 1_017,
+                what: "512 bytes were placed at 0x10200, and at 0x10000 when recorded".into(),
+            }),
+        }),
+        out_of_memory: None,
+        notes: vec![
+            "A note that is so long that it has to go over more than one line, because a page is only so wide."
+                .into(),
         ],
+        memory_summary: "|the table|\n".into(),
     }
+}
+
+fn report(mode: Mode, replay: Replay) -> ReplayReport {
+    ReplayReport::new("run.pickle".into(), mode, vec![DeviceReport { recording: recording(), replay }])
 }
 
 #[test]
 fn the_page_tells_a_newcomer_what_happened() {
-    insta::assert_snapshot!(page::page(&report()), @"
+    insta::assert_snapshot!(page::page(&report(Mode::Comparison, replay())), @r"
     run.pickle, device 0
 
-    Recording
-      history          23,105 events: 7,946 allocations and 61 changes of segments, 1 out of memory
-      lasted           1.235 s
-      starts           in a running process, with 1 segment and 2 live blocks
-      configuration    expandable_segments:True
+      Differs from the recording, first at event 1,017: 512 bytes were placed at 0x10200, and
+      at 0x10000 when recorded. 7,939 of 7,940 placements and 60 of 61 segment events are as
+      recorded. The file leaves 6 placements open.
 
     Memory at its peak         recorded     replayed
       requested                1.66 GiB     1.66 GiB   what the program asked for
@@ -76,14 +74,18 @@ fn the_page_tells_a_newcomer_what_happened() {
       reserved                 1.77 GiB     1.77 GiB   what the driver had given
       waste                               103.00 MiB   5.7 % of it, reserved beyond the peak of allocated
 
+    Recording
+      history          23,105 events: 7,946 allocations and 61 changes of segments, 1 out of memory
+      lasted           1.235 s
+      starts           in a running process, with 1 segment and 2 live blocks
+      configuration    expandable_segments:True,\u{1b}[31m
+
     Replay
       configuration    PyTorch's defaults
-      fits             no: out of memory at event 12,345, with 24.00 GiB
-                       CUDA out of memory.
+      device memory    unlimited
       placements       7,939 of 7,940 as recorded; 6 that the file leaves open
-      segments         60 of 61 as recorded
+      segment events   60 of 61 as recorded
       equal blocks     lowest address first, as PyTorch before 2.15
-      first difference event 17: 512 bytes at 0x10200, recorded at 0x10000
 
     Notes
       - One note.
@@ -91,55 +93,75 @@ fn the_page_tells_a_newcomer_what_happened() {
         only so wide.
 
     |the table|
-
-    run.pickle, device 1
-
-    Recording
-      history          1 event: 1 allocation and 0 changes of segments
-      starts           from an empty device
-      configuration    not recorded
-
-    Memory at its peak         recorded     replayed
-      requested                     0 B     1.66 GiB   what the program asked for
-      allocated                             1.67 GiB   its blocks, with sizes rounded up
-      active                                1.67 GiB   and blocks that waited for other streams
-      reserved                      0 B     1.77 GiB   what the driver had given
-      waste                               103.00 MiB   5.7 % of it, reserved beyond the peak of allocated
-
-    Replay
-      configuration    PyTorch's defaults
-      fits             yes, in 24.00 GiB
-      placements       7,939 of 7,940 as recorded
-      segments         60 of 61 as recorded
-      equal blocks     oldest memory first, as PyTorch 2.15
-
-    |the table|
-
-    run.pickle, device 2
-
-    Recording
-      history          1 event: 1 allocation and 0 changes of segments
-      starts           from an empty device
-      configuration    not recorded
-
-    Memory at its peak         recorded
-      requested                     0 B                what the program asked for
-      reserved                      0 B                what the driver had given
     ");
-    let nothing = ReplayReport { file: "run.pickle".into(), devices: Vec::new() };
+    let nothing = ReplayReport::new("run.pickle".into(), Mode::Comparison, Vec::new());
     assert_eq!(page::page(&nothing), "run.pickle: nothing was recorded on any device\n");
+}
+
+/// The sentence of a page that says what came of the replay.
+fn verdict(replay: Replay) -> String {
+    let page = page::page(&report(Mode::Comparison, replay));
+    let verdict = page.split("\n\n").nth(1).unwrap();
+    verdict.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_page_says_first_what_came_of_it() {
+    let mut texts = Vec::new();
+    let with = |change: fn(&mut Comparison)| {
+        let mut replay = replay();
+        let comparison = replay.comparison.as_mut().unwrap();
+        comparison.first_difference = None;
+        change(comparison);
+        verdict(replay)
+    };
+    texts.push(with(|c| c.placements.not_determined = 0));
+    texts.push(with(|c| c.segments = SegmentAgreement::default()));
+    texts.push(with(|c| {
+        c.placements = Placements { compared: 1, as_recorded: 1, not_determined: 0 };
+        c.segments = SegmentAgreement { compared: 1, as_recorded: 1, not_determined: 0, replayed: 1 };
+    }));
+    texts.push(with(|c| {
+        c.placements = Placements::default();
+        c.segments = SegmentAgreement { not_determined: 3, ..SegmentAgreement::default() };
+    }));
+    let what_if = |event: Option<Option<usize>>, memory| {
+        let refused = OutOfMemory {
+            event: event.flatten(),
+            requested_bytes: 3 << 20,
+            message: "CUDA out of memory.".into(),
+        };
+        let out_of_memory = event.is_some().then_some(refused);
+        verdict(Replay { comparison: None, device_memory_bytes: memory, out_of_memory, ..replay() })
+    };
+    texts.push(what_if(None, None));
+    texts.push(what_if(None, Some(24 << 30)));
+    texts.push(what_if(Some(Some(12_345)), Some(1 << 30)));
+    texts.push(what_if(Some(None), None));
+    insta::assert_snapshot!(texts.join("\n"), @"
+    Reproduced: every one of 7,940 placements and 61 segment events, in order.
+    Reproduced, as far as the file determines it: every one of 7,940 placements, in order. The file leaves 6 placements open.
+    Reproduced: every one of 1 placement and 1 segment event, in order.
+    Nothing to compare: no decision in the file is determined. The file leaves 0 placements and 3 segment events open.
+    Runs with unlimited memory; 1.77 GiB are reserved at most.
+    Fits in 24.00 GiB; 1.77 GiB are reserved at most.
+    Does not fit in 1.00 GiB: out of memory at event 12,345 of 23,105, on a request for 3.00 MiB.
+    Does not fit: out of memory while what was live at the start is allocated, on a request for 3.00 MiB.
+    ");
 }
 
 #[test]
 fn the_json_has_every_number() {
-    let json = report().to_json();
+    let json = report(Mode::Comparison, replay()).to_json();
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(value["mode"], "comparison");
+    assert_eq!(value["as_wanted"], false);
     let device = &value["devices"][0];
     assert_eq!(device["recording"]["events"], 23_105);
-    assert_eq!(device["outcome"]["peaks"]["reserved_bytes"], 1_810u64 << 20);
-    assert_eq!(device["outcome"]["order_of_equals"], "address");
-    assert_eq!(device["outcome"]["out_of_memory"]["event"], 12_345);
-    assert!(value["devices"][2]["outcome"].is_null());
+    assert_eq!(device["replay"]["peaks"]["reserved_bytes"], 1_810u64 << 20);
+    assert_eq!(device["replay"]["order_of_equals"], "address");
+    assert_eq!(device["replay"]["comparison"]["first_difference"]["event"], 1_017);
+    assert!(device["replay"]["out_of_memory"].is_null());
     assert!(json.ends_with("}\n"));
 }
 
@@ -150,9 +172,27 @@ fn nothing_reserved_wastes_nothing() {
 }
 
 #[test]
-fn the_progress_bar_takes_any_position() {
+fn the_progress_bar_takes_more_steps_than_were_announced() {
     let bar = progress::Progress::new("Replaying", 3);
-    for done in [0, 3, 7] {
-        bar.set(done);
+    (0..5000).for_each(|_| bar.step());
+}
+
+/// Wherever recording had begun, the rest of the run is reproduced from the state that is reconstructed.
+#[test]
+fn a_recording_that_begins_later_is_reproduced_too() {
+    for name in ["transformer-train-mixed", "transformer-2.7b-forward", "transformer-train-compiled-warm"] {
+        let mut snapshot = load(name);
+        let events = snapshot.device_traces[0].len();
+        for part in 1..8 {
+            snapshot.device_traces[0].drain(..events / 8);
+            let config = for_comparison(&recorded_config(&snapshot).config);
+            let terms = Terms { config, memory: None, mode: Mode::Comparison, notes: Vec::new() };
+            let initial = initial_state(&snapshot, 0).unwrap();
+            let comparison = terms.replay(&snapshot, &initial).unwrap().comparison.unwrap();
+            assert_eq!(comparison.first_difference, None, "{name} from {part}/8");
+            let placements = comparison.placements;
+            assert_eq!(placements.as_recorded, placements.compared, "{name} from {part}/8");
+            assert!(placements.compared > 0 && placements.not_determined == 0, "{name} from {part}/8");
+        }
     }
 }

@@ -1,13 +1,12 @@
 //! A trace of commands, run for the oracle's lines.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::process::ExitCode;
 
-use c10_cuda::Config;
-
 use super::args::ReplayArgs;
-use super::ops;
 use super::oracle::{self, Stop};
+use super::{given, ops};
 use crate::output;
 
 /// The stand-in driver's memory of a device, in bytes.
@@ -15,39 +14,31 @@ const DEVICE_MEMORY: u64 = 80 << 30;
 
 /// Prints what `torch_replay` prints for the trace in a file.
 pub(super) fn run(file: &Path, args: &ReplayArgs) -> ExitCode {
-    let name = file.display();
-    let text = match std::fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(error) => return output::bad_input(&format_args!("{name}: {error}")),
-    };
-    let ops = match ops::parse(&text) {
-        Ok(ops) => ops,
-        Err(bad) => return output::bad_input(&format_args!("{name}: {bad}")),
-    };
-    let config = match args.conf.as_deref().map_or_else(Config::from_env, Config::parse) {
-        Ok(config) => config,
-        Err(error) => return output::bad_input(&error),
-    };
-    let memory = match device_memory(args) {
-        Ok(bytes) => bytes,
-        Err(why) => return output::bad_input(&why),
-    };
-    match oracle::run(&ops, config, memory) {
+    match lines(file, args) {
         Ok(lines) => output::print(&lines),
-        Err(Stop::BadTrace(why)) => output::bad_input(&format_args!("{name}: {why}")),
-        Err(Stop::Allocator(error)) => output::bad_input(&error),
+        Err(why) => output::bad_input(&why),
     }
 }
 
-fn device_memory(args: &ReplayArgs) -> Result<u64, String> {
-    const VARIABLE: &str = "FAKE_CUDA_TOTAL_BYTES";
-    if let Some(size) = args.device_memory {
-        return Ok(size.0);
+fn lines(file: &Path, args: &ReplayArgs) -> Result<String, String> {
+    let in_file = |why: &dyn Display| format!("{}: {why}", file.display());
+    let config = match &args.conf {
+        Some(text) => given::configuration(text)?,
+        None => given::configuration_from_env()?,
+    };
+    let memory = match args.device_memory {
+        Some(size) => given::device_memory(size)?,
+        None => given::device_memory_from_env()?.unwrap_or(DEVICE_MEMORY),
+    };
+    if std::env::var_os("TORCH_REPLAY_TRACE").is_some() {
+        return Err(
+            "TORCH_REPLAY_TRACE asks for the allocator's own trace, which is not printed; unset it".into()
+        );
     }
-    match std::env::var(VARIABLE) {
-        Ok(text) if !text.is_empty() => {
-            text.parse().map_err(|_| format!("{VARIABLE} is '{text}', and not a number of bytes"))
-        }
-        _ => Ok(DEVICE_MEMORY),
-    }
+    let text = std::fs::read_to_string(file).map_err(|error| in_file(&error))?;
+    let ops = ops::parse(&text).map_err(|bad| in_file(&bad))?;
+    oracle::run(&ops, config, memory).map_err(|stop| match stop {
+        Stop::BadTrace(bad) => in_file(&bad),
+        Stop::Allocator(error) => in_file(&error),
+    })
 }

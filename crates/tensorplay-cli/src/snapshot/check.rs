@@ -1,10 +1,10 @@
 //! The geometry that a snapshot must have before anything is computed with it: ranges that end within the
 //! address space, segments that do not overlap, blocks that lie inside their segments in order.
 
-use super::Snapshot;
 use super::error::ReadError;
 use super::path::Path;
 use super::segment::{BlockState, Segment};
+use super::{Action, Snapshot};
 
 /// Puts the segments in order of device and address, and checks everything.
 ///
@@ -29,6 +29,9 @@ pub(crate) fn check(snapshot: &mut Snapshot) -> Result<(), ReadError> {
 }
 
 fn check_segment(segment: &Segment, path: &Path<'_>) -> Result<(), ReadError> {
+    if segment.address == 0 {
+        return Err(path.key("address").error("is 0"));
+    }
     if segment.total_size == 0 {
         return Err(path.key("total_size").error("is 0"));
     }
@@ -78,6 +81,9 @@ fn check_traces(snapshot: &Snapshot) -> Result<(), ReadError> {
     for (device, trace) in snapshot.device_traces.iter().enumerate() {
         let path = path.index(device);
         for (index, event) in trace.iter().enumerate() {
+            if event.action == Action::Alloc && event.size == 0 {
+                return Err(path.index(index).key("size").error("is 0: PyTorch has no block for nothing"));
+            }
             if event.action.has_address() && event.address.checked_add(event.size).is_none() {
                 return Err(path.index(index).error(format!(
                     "{} bytes at {:#x} end beyond the address space",

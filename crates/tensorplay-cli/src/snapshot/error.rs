@@ -50,6 +50,12 @@ impl ReadError {
     pub(crate) fn new(place: Place, reason: impl Into<String>) -> Self {
         Self { place, reason: reason.into() }
     }
+
+    /// An error of the file as a whole.
+    #[cold]
+    pub(crate) fn whole(reason: impl Into<String>) -> Self {
+        Self::new(Place::Whole, reason)
+    }
 }
 
 impl fmt::Display for ReadError {

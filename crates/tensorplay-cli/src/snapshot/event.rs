@@ -45,6 +45,11 @@ impl Action {
         })
     }
 
+    /// Whether an expandable segment grew or shrank.
+    pub(crate) fn is_of_maps(self) -> bool {
+        matches!(self, Self::SegmentMap | Self::SegmentUnmap)
+    }
+
     /// Whether the event is about the block or segment at its address.
     pub(crate) fn has_address(self) -> bool {
         !matches!(self, Self::Snapshot | Self::Oom | Self::Annotate)

@@ -23,13 +23,14 @@ mod unpickle;
 mod values;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
+pub(crate) use error::ReadError;
 pub(crate) use event::{Action, Event};
 pub(crate) use initial::{InitialSegment, InitialState, initial_state};
 pub(crate) use limits::Limits;
 pub(crate) use read::{InputError, read_file};
-pub(crate) use segment::{BlockState, Segment};
+pub(crate) use segment::{BlockState, PoolId, Segment};
 pub(crate) use settings::AllocatorSettings;
 
 /// What a replay needs of a snapshot. Stack frames and annotations are not kept.

@@ -117,6 +117,37 @@ fn histories_that_cannot_have_happened() {
 }
 
 #[test]
+fn devices_that_cannot_be() {
+    let segment = |device: u64, address: u64, bytes: u64| {
+        complaint_about(
+            format!(
+                r#"{{"device_traces": [], "segments": [{{"device": {device}, "address": {address}, "total_size": {bytes},
+                   "blocks": [{{"size": {bytes}, "state": "inactive"}}]}}]}}"#
+            )
+            .as_bytes(),
+        )
+    };
+    let texts = [
+        segment(32, 4096, 2 << 20),
+        segment(1 << 40, 4096, 2 << 20),
+        segment(0, 0, 2 << 20),
+        segment(0, 4096, (1 << 46) + 512),
+        segment(0, 4096, 1000),
+        complaint_about(
+            br#"{"segments": [], "device_traces": [[{"action": "alloc", "addr": 4096, "size": 0}]]}"#,
+        ),
+    ];
+    insta::assert_snapshot!(texts.join("\n"), @"
+    has something about device 32; at most 32 devices can be simulated
+    segments[0].device: is 1099511627776; devices are numbered below 128
+    segments[0].address: is 0
+    holds 70368744178176 bytes at once on device 0, which is more than any device has
+    device 0: restore: the segment at 0x1000 has a block that is no multiple of 512 bytes
+    device_traces[0][0].size: is 0: PyTorch has no block for nothing
+    ");
+}
+
+#[test]
 fn files_that_are_not_there_or_not_files() {
     let folder = tempfile::tempdir().unwrap();
     assert!(complaint(&replay(&folder.path().join("missing"))).contains("missing: No such file"));

@@ -2,18 +2,34 @@
 
 #![expect(clippy::unwrap_used, reason = "what a helper finds amiss fails its test")]
 
+mod histories;
 mod hostile;
 mod info;
+mod oracle;
+mod recording;
 mod replay;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+const READ_FROM_ENVIRONMENT: [&str; 8] = [
+    "LD_LIBRARY_PATH",
+    "RUST_BACKTRACE",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "PYTORCH_HIP_ALLOC_CONF",
+    "PYTORCH_ALLOC_CONF",
+    "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    "FAKE_CUDA_TOTAL_BYTES",
+    "TORCH_REPLAY_TRACE",
+];
+
 /// The command, with nothing of the caller's environment that it reads.
 fn tensorplay() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tensorplay"));
-    command.env_remove("LD_LIBRARY_PATH").env_remove("RUST_BACKTRACE");
+    for name in READ_FROM_ENVIRONMENT {
+        command.env_remove(name);
+    }
     command
 }
 

@@ -76,8 +76,14 @@ pub(crate) struct InitialBlock {
 impl InitialState {
     /// The blocks that were not free.
     pub(crate) fn live(&self) -> impl Iterator<Item = &InitialBlock> {
-        let blocks = self.segments.iter().flat_map(|segment| &segment.blocks);
-        blocks.filter(|block| block.state != BlockState::Inactive)
+        self.segments.iter().flat_map(|segment| &segment.blocks).filter(|block| block.is_active())
+    }
+}
+
+impl InitialBlock {
+    /// Whether it was not free.
+    pub(crate) fn is_active(&self) -> bool {
+        self.state != BlockState::Inactive
     }
 }
 

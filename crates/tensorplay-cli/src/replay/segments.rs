@@ -1,0 +1,94 @@
+//! [`SegmentChange`] and [`Segments`]: what came from the driver and went back, and what the replay holds of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::snapshot::{Event, InitialSegment};
+
+/// A segment that came from the driver or went back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SegmentChange {
+    /// Whether it came.
+    pub(super) obtained: bool,
+    pub(super) address: u64,
+    pub(super) bytes: u64,
+}
+
+impl SegmentChange {
+    /// What a segment event of the recording says.
+    pub(super) fn recorded(event: &Event, obtained: bool) -> Self {
+        Self { obtained, address: event.address, bytes: event.size }
+    }
+}
+
+impl fmt::Display for SegmentChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = if self.obtained { "obtained" } else { "gave back" };
+        write!(f, "{verb} a segment of {} bytes at {:#x}", self.bytes, self.address)
+    }
+}
+
+/// The segments that the replay holds, and how many of their blocks are not free.
+#[derive(Debug, Default)]
+pub(super) struct Segments {
+    by_address: BTreeMap<u64, Held>,
+    /// How many are wholly free.
+    idle: usize,
+}
+
+#[derive(Debug)]
+struct Held {
+    end: u64,
+    blocks: usize,
+}
+
+impl Segments {
+    /// Takes in a segment as the recording began with it.
+    pub(super) fn restore(&mut self, segment: &InitialSegment) {
+        let blocks = segment.blocks.iter().filter(|block| block.is_active()).count();
+        let held = Held { end: segment.address + segment.total_size, blocks };
+        self.idle += usize::from(blocks == 0);
+        self.by_address.insert(segment.address, held);
+    }
+
+    /// Takes in what came from the driver or went back.
+    pub(super) fn apply(&mut self, change: &SegmentChange) {
+        if change.obtained {
+            let held = Held { end: change.address + change.bytes, blocks: 0 };
+            self.by_address.insert(change.address, held);
+            self.idle += 1;
+        } else if self.by_address.remove(&change.address).is_some_and(|held| held.blocks == 0) {
+            self.idle -= 1;
+        }
+    }
+
+    /// Counts a block that was handed out.
+    pub(super) fn add_block(&mut self, address: u64) {
+        if let Some(held) = self.at(address) {
+            held.blocks += 1;
+            let was_idle = held.blocks == 1;
+            self.idle -= usize::from(was_idle);
+        }
+    }
+
+    /// Counts a block that is free again.
+    pub(super) fn remove_block(&mut self, address: u64) {
+        if let Some(held) = self.at(address) {
+            held.blocks -= 1;
+            let is_idle = held.blocks == 0;
+            self.idle += usize::from(is_idle);
+        }
+    }
+
+    /// Whether just these are wholly free.
+    pub(super) fn are_the_idle(&self, mut addresses: impl ExactSizeIterator<Item = u64>) -> bool {
+        // No address comes twice, as a segment is not given back twice in a row.
+        addresses.len() == self.idle
+            && addresses.all(|address| self.by_address.get(&address).is_some_and(|held| held.blocks == 0))
+    }
+
+    fn at(&mut self, address: u64) -> Option<&mut Held> {
+        let (_, held) = self.by_address.range_mut(..=address).next_back()?;
+        (address < held.end).then_some(held)
+    }
+}

@@ -1,0 +1,125 @@
+//! [`Terms`]: under which configuration, with how much memory, and to what end a history is replayed.
+
+use std::cmp::Ordering;
+
+use c10_core::DeviceIndex;
+use c10_core::stat::StatArray;
+use c10_cuda::alloc::memory_summary;
+use c10_cuda::{Config, DeviceStats, Error, OrderOfEquals};
+
+use super::comparison::{Compared, compare};
+use super::given;
+use super::history::History;
+use super::lane::Lanes;
+use super::player::Stage;
+use super::progress::Progress;
+use super::report::{self, Comparison, Mode, OutOfMemory, Peaks, Replay};
+use super::what_if::what_if;
+use crate::conf_text::conf_text;
+use crate::snapshot::{AllocatorSettings, InitialState, Snapshot};
+
+/// What is run on each device.
+pub(super) struct Terms {
+    pub(super) config: Config,
+    /// In bytes; unlimited unless given.
+    pub(super) memory: Option<u64>,
+    pub(super) mode: Mode,
+    /// What is to be known about the configuration.
+    pub(super) notes: Vec<String>,
+}
+
+impl Terms {
+    /// Replays one device's history.
+    ///
+    /// # Errors
+    /// What the allocator refuses other than for want of memory.
+    pub(super) fn replay(&self, snapshot: &Snapshot, initial: &InitialState) -> Result<Replay, Error> {
+        let lanes = Lanes::new(snapshot, initial);
+        let default = AllocatorSettings::default();
+        let settings = snapshot.allocator_settings.as_ref().unwrap_or(&default);
+        let history = History { trace: snapshot.trace(initial.device), initial, lanes: &lanes, settings };
+        match self.mode {
+            Mode::Comparison => self.compare(&history),
+            Mode::WhatIf => self.what_if(&history),
+        }
+    }
+
+    fn stage<'a>(&self, history: &History<'a>, order_of_equals: OrderOfEquals) -> Stage<'a> {
+        Stage {
+            config: Config { order_of_equals, ..self.config.clone() },
+            device: history.initial.device as DeviceIndex,
+            memory: self.memory.unwrap_or(given::LARGEST_DEVICE),
+            lanes: &history.lanes.all,
+            keeps_changes: self.mode == Mode::Comparison,
+        }
+    }
+
+    /// Replays in both orders of equals, and takes the one that agrees with the recording on the most.
+    fn compare(&self, history: &History<'_>) -> Result<Replay, Error> {
+        let compare = |what, order| {
+            compare(history, &self.stage(history, order), &Progress::new(what, history.trace.len()))
+        };
+        let address = compare("Replaying, 1 of 2", OrderOfEquals::Address)?;
+        let registration = compare("Replaying, 2 of 2", OrderOfEquals::Registration)?;
+        let (order, best) = match address.agreement().cmp(&registration.agreement()) {
+            Ordering::Equal => (report::OrderOfEquals::Either, address),
+            Ordering::Greater => (report::OrderOfEquals::Address, address),
+            Ordering::Less => (report::OrderOfEquals::Registration, registration),
+        };
+        let Compared { placements, segments, first_difference, stats } = best;
+        let comparison = Comparison { placements, segments, first_difference };
+        Ok(self.report(history, order, &stats, Some(comparison), None))
+    }
+
+    fn what_if(&self, history: &History<'_>) -> Result<Replay, Error> {
+        let progress = Progress::new("Replaying", history.trace.len());
+        let tried = what_if(history, &self.stage(history, OrderOfEquals::Registration), &progress)?;
+        let order = report::OrderOfEquals::Registration;
+        Ok(self.report(history, order, &tried.stats, None, tried.out_of_memory))
+    }
+
+    fn report(
+        &self,
+        history: &History<'_>,
+        order_of_equals: report::OrderOfEquals,
+        stats: &DeviceStats,
+        comparison: Option<Comparison>,
+        out_of_memory: Option<OutOfMemory>,
+    ) -> Replay {
+        let peak = |stat: &StatArray| stat.all.peak as u64;
+        Replay {
+            configuration: conf_text(&self.config),
+            device_memory_bytes: self.memory,
+            order_of_equals,
+            peaks: Peaks {
+                requested_bytes: peak(&stats.requested_bytes),
+                allocated_bytes: peak(&stats.allocated_bytes),
+                active_bytes: peak(&stats.active_bytes),
+                reserved_bytes: peak(&stats.reserved_bytes),
+            },
+            comparison,
+            out_of_memory,
+            notes: self.notes_on(history),
+            memory_summary: memory_summary(stats, history.initial.device as DeviceIndex, false),
+        }
+    }
+
+    fn notes_on(&self, history: &History<'_>) -> Vec<String> {
+        let mut notes = self.notes.clone();
+        if history.lanes.all.iter().any(|lane| lane.is_private()) {
+            notes.push(
+                "The recording has private pools, of graphs or of `MemPool`. Each is replayed as a stream of its \
+                 own; what it does is not compared."
+                    .into(),
+            );
+        }
+        if self.mode == Mode::WhatIf && !history.initial.starts_empty {
+            notes.push(
+                "What was live when recording began is allocated first, from an empty device: what had become \
+                 fragmented until then is not."
+                    .into(),
+            );
+        }
+        notes
+    }
+}

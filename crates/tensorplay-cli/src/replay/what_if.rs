@@ -1,0 +1,111 @@
+//! [`what_if`]: the requests of a history under other terms, to see whether they fit and what they take.
+//!
+//! Nothing is compared. What was live when the recording began is allocated first, in the order of addresses, as
+//! a program would from an empty device. Segments go back when the allocator says so, and when the program
+//! emptied the cache as far as the recording shows that. A request that was refused when recorded is tried, and
+//! given back at once where it is served.
+
+use c10_cuda::{DeviceStats, Error};
+
+use super::history::History;
+use super::lane::Lane;
+use super::player::{Allocated, Player, Stage};
+use super::progress::Progress;
+use super::report::OutOfMemory;
+use crate::snapshot::{Action, BlockState, Event};
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) struct Tried {
+    /// The first request that was refused; the history ends there.
+    pub(super) out_of_memory: Option<OutOfMemory>,
+    pub(super) stats: DeviceStats,
+}
+
+/// Runs the requests of a history on a stage, until one is refused.
+///
+/// # Errors
+/// What the allocator refuses other than for want of memory.
+pub(super) fn what_if(history: &History<'_>, stage: &Stage<'_>, progress: &Progress) -> Result<Tried, Error> {
+    let mut player = Player::new(stage)?;
+    let out_of_memory = play(history, &mut player, progress)?;
+    Ok(Tried { out_of_memory, stats: player.stats()? })
+}
+
+fn play(
+    history: &History<'_>,
+    player: &mut Player,
+    progress: &Progress,
+) -> Result<Option<OutOfMemory>, Error> {
+    let refused = begin(history, player)?;
+    if refused.is_some() {
+        return Ok(refused);
+    }
+    for (index, event) in history.trace.iter().enumerate() {
+        if let Some(message) = step(history, player, index, event)? {
+            return Ok(Some(OutOfMemory { event: Some(index), requested_bytes: event.size, message }));
+        }
+        progress.step();
+    }
+    Ok(None)
+}
+
+/// Allocates what was live when the recording began.
+fn begin(history: &History<'_>, player: &mut Player) -> Result<Option<OutOfMemory>, Error> {
+    for segment in &history.initial.segments {
+        let lane = Lane { pool: segment.pool_id, stream: segment.stream };
+        for block in segment.blocks.iter().filter(|block| block.is_active()) {
+            let requested_bytes = block.requested_size;
+            let allocated = player.allocate(block.address, requested_bytes, lane, &[])?;
+            if let Allocated::OutOfMemory(message) = allocated {
+                return Ok(Some(OutOfMemory { event: None, requested_bytes, message }));
+            }
+            if block.state == BlockState::PendingFree {
+                player.free(block.address, false)?;
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Carries out one event. PyTorch's text if it is a request that is refused.
+fn step(
+    history: &History<'_>,
+    player: &mut Player,
+    index: usize,
+    event: &Event,
+) -> Result<Option<String>, Error> {
+    match event.action {
+        Action::Alloc => return request(history, player, event.address, event),
+        Action::Oom => {
+            // No block has this address.
+            let refused = request(history, player, u64::MAX, event)?;
+            player.free(u64::MAX, true)?;
+            return Ok(refused);
+        }
+        Action::FreeRequested => _ = player.free(event.address, history.completes_at_once(index))?,
+        Action::FreeCompleted => _ = player.complete(event.address)?,
+        // What is given back just before more is asked for, or in vain, was the allocator's own doing.
+        Action::SegmentFree => {
+            let own = [Action::SegmentFree, Action::SegmentAlloc, Action::Oom];
+            if !own.into_iter().any(|action| history.next_is(index, action)) {
+                player.empty_cache()?;
+            }
+        }
+        Action::SegmentAlloc | Action::SegmentMap | Action::SegmentUnmap => {}
+        Action::Snapshot | Action::Annotate => {}
+    }
+    Ok(None)
+}
+
+fn request(
+    history: &History<'_>,
+    player: &mut Player,
+    recorded: u64,
+    event: &Event,
+) -> Result<Option<String>, Error> {
+    Ok(match player.allocate(recorded, event.size, history.lanes.of(event), &[])? {
+        Allocated::At(_) => None,
+        Allocated::OutOfMemory(message) => Some(message),
+    })
+}

@@ -1,0 +1,302 @@
+//! `tensorplay replay --ops FILE --oracle`: the lines of PyTorch's own allocator.
+
+use std::path::{Path, PathBuf};
+
+use super::*;
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/oracle")
+}
+
+/// The command over a trace, with nothing else said.
+fn oracle(trace: &Path) -> Command {
+    let mut command = tensorplay();
+    command.args(["replay", "--oracle", "--ops"]).arg(trace);
+    command
+}
+
+/// The lines for a trace of these commands.
+fn lines_of(commands: &str, options: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("commands.trace");
+    std::fs::write(&file, commands).unwrap();
+    let output = oracle(&file).args(options).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    stdout(&output)
+}
+
+/// The same without the statistics.
+fn answers(commands: &str) -> String {
+    let lines = lines_of(commands, &["--device-memory", "64MiB", "--conf", ""]);
+    lines.lines().filter(|line| !line.starts_with("stat ")).map(|line| format!("{line}\n")).collect()
+}
+
+/// Why a trace of these commands is refused.
+fn refusal(commands: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bad.trace");
+    std::fs::write(&file, commands).unwrap();
+    let complaint = complaint(&oracle(&file).output().unwrap());
+    complaint.split_once("bad.trace: ").unwrap().1.trim_end().to_owned()
+}
+
+/// A value of a recorded trace's head.
+fn head(trace: &str, key: &str) -> String {
+    let line = trace.lines().find_map(|line| line.strip_prefix(&format!("# {key}:"))).unwrap();
+    line.trim().to_owned()
+}
+
+/// The lines, less what PyTorch leaves open: the steps by which blocks merge whose frees wait for several streams
+/// and complete at once follow the order of a hash table, and these statistics count them.
+fn comparable(lines: &str) -> Vec<&str> {
+    let mut deferred = false;
+    let lines = lines.lines().map(|line| {
+        deferred |= line.starts_with("record ");
+        let open = deferred && line.starts_with("stat inactive_split");
+        let end = if open { line.find(" peak ") } else { None };
+        &line[..end.unwrap_or(line.len())]
+    });
+    lines.collect()
+}
+
+#[test]
+fn recorded_answers_of_pytorch_are_given_again() {
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let file = entry.unwrap().path();
+        if file.extension().is_none_or(|extension| extension != "trace") {
+            continue;
+        }
+        let trace = std::fs::read_to_string(&file).unwrap();
+        let expected = std::fs::read_to_string(file.with_extension("expected")).unwrap();
+        let (conf, memory) = (head(&trace, "conf"), head(&trace, "device-memory"));
+        let output = oracle(&file).args(["--conf", &conf, "--device-memory", &memory]).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{}: {output:?}", file.display());
+        let ours = stdout(&output);
+        let (ours, expected) = (comparable(&ours), comparable(&expected));
+        let place = ours.iter().zip(&expected).position(|(ours, expected)| ours != expected);
+        if let Some(place) = place {
+            panic!("{}, line {place}: {:?}, and PyTorch {:?}", file.display(), ours[place], expected[place]);
+        }
+        assert_eq!(ours.len(), expected.len(), "{}", file.display());
+        count += 1;
+    }
+    assert_eq!(count, 22, "the traces are there");
+}
+
+#[test]
+fn each_command_has_its_answer() {
+    insta::assert_snapshot!(answers(
+        "# a comment\n\
+         \n\
+         a 1 512 0   # small\n\
+         a 2 20971520 1\n\
+         r 2 0\n\
+         r 9 0\n\
+         base 2\n\
+         base 9\n\
+         \x20 f  2\n\
+         s 0\n\
+         f 2 twice\n\
+         e\n\
+         cache_info\n\
+         fraction\n\
+         m 1.5\n\
+         m 0.25\n\
+         a 3 20971520 0\n\
+         a 4 0 0:2\n\
+         base 4\n\
+         f 4\n\
+         a 5 1152921504606846976 0\n\
+         S\n\
+         reset_peak\n\
+         reset_accumulated\n\
+         f 1\n\
+         enable 0\n\
+         a 6 1000 0\n\
+         r 6 1\n\
+         enable 1\n\
+         f 6\n"
+    ), @"
+    driver segment_alloc 2097152 seg0+0
+    alloc 1 512 block 512 at seg0+0
+    driver segment_alloc 20971520 seg1+0
+    alloc 2 20971520 block 20971520 at seg1+0
+    record 2 0
+    skip 9 0
+    base 2 seg1+0 size 20971520
+    skip base 9
+    free 2
+    complete 0
+    skip f 2 twice
+    driver segment_free 20971520 seg1+0
+    empty_cache
+    cache_info 65011712
+    fraction 1.000000
+    error m 1.5: invalid fraction:1.5. Please set within [0, 1].
+    memory_fraction 0.25
+    oom 3 20971520 CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 64.00 MiB of which 62.00 MiB is free. 16.00 MiB allowed; Of the allocated memory 512 bytes is allocated by PyTorch, and 2.00 MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)
+    alloc 4 0 block 0 at -
+    error base 4: invalid device pointer: 0
+    free 4
+    oom 5 1152921504606846976 CUDA out of memory. Tried to allocate more than 1EB memory.
+    complete all
+    reset_peak
+    reset_accumulated
+    free 1
+    enable 0
+    driver segment_alloc 1000 seg2+0
+    alloc 6 1000 block 0 at seg2+0
+    record 6 1
+    enable 1
+    driver segment_free 2097152 seg2+0
+    free 6
+    ");
+}
+
+#[test]
+fn statistics_stand_where_they_are_asked_for_and_at_the_end() {
+    let lines = lines_of("p\na 1 512 0\n", &[]);
+    let starts: Vec<_> = lines.lines().filter(|line| line.starts_with("stat allocation.all")).collect();
+    insta::assert_snapshot!(starts.join("\n"), @"
+    stat allocation.all current 0 peak 0 allocated 0 freed 0
+    stat allocation.all current 1 peak 1 allocated 1 freed 0
+    ");
+}
+
+#[test]
+fn malformed_traces_are_refused_whole() {
+    let texts = [
+        "a 1 512 0\na 1 512 0",
+        "a 1 512",
+        "a 1 512 0\n\nf",
+        "a one 512 0",
+        "a 1 -5 0",
+        "a 1 99999999999999999999 0",
+        "a 1 512 33",
+        "a 1 512 1:0",
+        "a 99999999999999999999 1 0",
+        "m much",
+        "m nan",
+        "enable 2",
+        "explode",
+        "A 1 512 0",
+        "\u{1b}[31m",
+        "f 1\0",
+    ];
+    let complaints: Vec<_> = texts.into_iter().map(refusal).collect();
+    insta::assert_snapshot!(complaints.join("\n"), @r#"
+    line 2: the id 1 is live already
+    line 1: "a" lacks its STREAM
+    line 3: "f" lacks its ID
+    line 1: the ID "one" is not a whole number
+    line 1: the SIZE "-5" is not a number of bytes
+    line 1: the SIZE "99999999999999999999" is not a number of bytes
+    line 1: the STREAM "33" is not one of 0 to 32
+    line 1: the STREAM "1:0" is on another device, and those are not supported
+    line 1: the ID "99999999999999999999" is not a whole number
+    line 1: the FRACTION "much" is not a number
+    line 1: the FRACTION "nan" is not a number
+    line 1: "2" is not 0 or 1
+    line 1: "explode" is no command
+    line 1: "A" is no command
+    line 1: "\u{1b}[31m" is no command
+    line 1: the ID "1\0" is not a whole number
+    "#);
+}
+
+#[test]
+fn commands_for_what_is_not_there_are_refused_as_such() {
+    let commands = [
+        "d 0",
+        "t 1 a 1 512 0",
+        "c 1",
+        "k 1",
+        "w 1 2",
+        "at 2 512 0 1 512",
+        "use 1",
+        "unuse 1",
+        "mempool 1",
+        "mempool_del 1",
+        "pool_create 1",
+        "pool_begin 1 all",
+        "pool_end 1",
+        "pool_release 1",
+        "pool_use_on_oom 1 1",
+        "pool_no_split 1",
+        "pool_empty 1",
+        "pool_count 1",
+        "pool_live 1",
+        "capture_begin 1 1",
+        "capture_end 1",
+        "snapshot",
+        "history 10",
+        "checkpoint x 1",
+        "restore x 1",
+    ];
+    for command in commands {
+        let name = command.split(' ').next().unwrap();
+        assert_eq!(refusal(command), format!("line 1: the command {name:?} is not supported"));
+    }
+}
+
+#[test]
+fn files_that_are_no_text_or_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t");
+    assert!(complaint(&oracle(&file).output().unwrap()).contains("t: No such file"));
+    std::fs::write(&file, b"a 1 \xff 0").unwrap();
+    assert!(complaint(&oracle(&file).output().unwrap()).contains("valid UTF-8"));
+    assert!(complaint(&oracle(folder.path()).output().unwrap()).contains("irectory"));
+}
+
+#[test]
+fn the_environment_says_what_the_options_do_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t");
+    std::fs::write(&file, "a 1 2097152 0\na 2 67108864 0\n").unwrap();
+    let first_lines = |command: &mut Command| {
+        let output = command.output().unwrap();
+        let text = stdout(&output);
+        text.lines().take(2).map(|line| line[..line.len().min(48)].to_owned()).collect::<Vec<_>>().join("; ")
+    };
+    let mut texts = Vec::new();
+    let mut with = |variables: &[(&str, &str)], options: &[&str]| {
+        texts.push(first_lines(oracle(&file).envs(variables.iter().copied()).args(options)));
+    };
+    with(&[], &[]);
+    with(&[("PYTORCH_ALLOC_CONF", "large_segment_size_mb:64")], &[]);
+    with(&[("PYTORCH_CUDA_ALLOC_CONF", "large_segment_size_mb:32"), ("PYTORCH_ALLOC_CONF", "no:1")], &[]);
+    with(&[("PYTORCH_ALLOC_CONF", "large_segment_size_mb:64")], &["--conf", "large_segment_size_mb:16"]);
+    with(&[("FAKE_CUDA_TOTAL_BYTES", "10000000")], &[]);
+    with(&[("FAKE_CUDA_TOTAL_BYTES", "0x989680")], &[]);
+    with(&[("FAKE_CUDA_TOTAL_BYTES", "10000000")], &["--device-memory", "1GiB"]);
+    with(&[("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")], &[]);
+    insta::assert_snapshot!(texts.join("\n"), @"
+    driver segment_alloc 20971520 seg0+0; alloc 1 2097152 block 2097152 at seg0+0
+    driver segment_alloc 67108864 seg0+0; alloc 1 2097152 block 2097152 at seg0+0
+    driver segment_alloc 33554432 seg0+0; alloc 1 2097152 block 2097152 at seg0+0
+    driver segment_alloc 16777216 seg0+0; alloc 1 2097152 block 2097152 at seg0+0
+    driver segment_alloc_failed 20971520 -; driver segment_alloc_failed 20971520 -
+    driver segment_alloc_failed 20971520 -; driver segment_alloc_failed 20971520 -
+    driver segment_alloc 20971520 seg0+0; alloc 1 2097152 block 2097152 at seg0+0
+    driver segment_alloc 2097152 seg0+0; alloc 1 2097152 block 0 at seg0+0
+    ");
+
+    let refused =
+        |variable: &str, value: &str| complaint(&oracle(&file).env(variable, value).output().unwrap());
+    let complaints = [
+        refused("PYTORCH_ALLOC_CONF", "no_such_key:1"),
+        refused("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"),
+        refused("FAKE_CUDA_TOTAL_BYTES", "64MiB"),
+        refused("FAKE_CUDA_TOTAL_BYTES", "0xffffffffffffffff"),
+        refused("TORCH_REPLAY_TRACE", "1"),
+    ];
+    insta::assert_snapshot!(complaints.concat(), @r#"
+    error: PYTORCH_ALLOC_CONF: Unrecognized key 'no_such_key' in CUDA allocator config.
+    error: PYTORCH_CUDA_ALLOC_CONF: the caching allocator does not support expandable_segments:True
+    error: FAKE_CUDA_TOTAL_BYTES is "64MiB", and not a number of bytes
+    error: FAKE_CUDA_TOTAL_BYTES: 16777216.00 TiB is more than 64.00 TiB, the most that is simulated
+    error: TORCH_REPLAY_TRACE asks for the allocator's own trace, which is not printed; unset it
+    "#);
+}
