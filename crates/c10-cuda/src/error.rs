@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-use crate::driver::DriverError;
+use crate::driver::{DriverError, Status};
 
 /// What a caller can act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,6 +17,8 @@ pub enum ErrorKind {
     Config,
     /// The driver refused a call; [`Error::driver`] has it.
     Driver,
+    /// Work that the call needs complete is not yet: it can be waited for.
+    NotReady,
     /// The call is not one that this allocator or driver supports.
     NotImplemented,
 }
@@ -108,7 +110,12 @@ impl From<Error> for c10_core::Error {
                     None => core,
                 }
             }
+            // A stream or an event that is not there, or not any more, is the caller's to know.
+            (ErrorKind::Driver, _) if error.driver().is_some_and(|e| e.status == Status::InvalidHandle) => {
+                Self::invalid_argument(message)
+            }
             (ErrorKind::InvalidArgument | ErrorKind::Config, _) => Self::invalid_argument(message),
+            (ErrorKind::NotReady, _) => Self::new(c10_core::ErrorKind::Busy, message),
             (ErrorKind::NotImplemented, _) => Self::new(c10_core::ErrorKind::NotImplemented, message),
             _ => Self::new(c10_core::ErrorKind::Driver, message),
         };

@@ -1,11 +1,61 @@
 //! PyTorch's CUDA caching allocator for Rust, over one seam to the driver.
 //!
 //! - [`CachingAllocator`]: the allocator ([`alloc`]), with [`Config`].
-//! - [`Runtime`]: streams, and what is current on each thread.
+//! - [`Runtime`]: streams, and what is current on each thread; [`CudaGuard`] and [`CudaStreamGuard`] change that
+//!   for a while.
+//! - [`CudaEvent`]: a place in the work of a stream.
+//! - [`CudaHooks`]: how `c10_core`'s storages and guards come to CUDA devices.
 //! - [`driver`]: the [`Driver`](driver::Driver) seam and the simulated device, [`driver::sim`], which needs no
 //!   GPU and no CUDA.
 //!
 //! Nothing here needs a GPU; the real driver is another implementation of the same trait.
+//!
+//! # An allocator, a second stream
+//! A block that another stream uses is not given out anew before that stream is done with it:
+//! ```
+//! use c10_cuda::driver::sim::{SimConfig, SimDriver};
+//! use c10_cuda::{CachingAllocator, Config, CudaEvent};
+//!
+//! let sim = SimDriver::new(SimConfig::with_bytes(1 << 30));
+//! let allocator = CachingAllocator::new(sim.clone(), Config::default())?;
+//! let runtime = allocator.runtime();
+//! let block = allocator.allocate(4096)?;
+//! let address = block.as_ptr();
+//!
+//! let side = runtime.stream_from_pool(0, 0)?;
+//! let ready = CudaEvent::new(runtime, Default::default())?;
+//! ready.record(runtime.current_stream(0)?)?;
+//! ready.wait(side)?; // … and launch on `side` what uses the block.
+//! allocator.record_stream(&block, side)?;
+//! drop(block);
+//!
+//! assert_ne!(allocator.allocate(4096)?.as_ptr(), address);
+//! sim.complete_all();
+//! assert_eq!(allocator.allocate(4096)?.as_ptr(), address);
+//! # Ok::<(), c10_cuda::Error>(())
+//! ```
+//!
+//! # Storages on `cuda:0`
+//! Register the hooks once, and whatever is built on `c10_core` has CUDA devices:
+//! ```
+//! use c10_core::{Device, DeviceType, Storage, allocator::get_allocator};
+//! use c10_cuda::driver::sim::{SimConfig, SimDriver};
+//! use c10_cuda::{CachingAllocator, Config, CudaHooks};
+//!
+//! # fn main() -> c10_core::Result<()> {
+//! let driver = SimDriver::new(SimConfig::with_bytes(1 << 30));
+//! CudaHooks::new(CachingAllocator::new(driver, Config::default())?).register();
+//!
+//! let host = Storage::from_bytes(Box::from(*b"weights"))?;
+//! let there = host.to_device(Device::cuda(0))?;
+//! let scratch = Storage::new(1 << 20, get_allocator(DeviceType::Cuda)?.clone())?;
+//! assert_eq!(scratch.device(), there.device());
+//!
+//! let back = there.to_device(Device::CPU)?;
+//! assert_eq!(back.read()?.bytes()?, b"weights");
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod alloc;
 mod config;
@@ -13,9 +63,20 @@ pub mod driver;
 pub mod error;
 mod runtime;
 pub mod stream;
+mod event;
+mod guard;
+mod hooks;
 mod sync;
 
 pub use alloc::{CachingAllocator, DeviceStats};
 pub use config::{Backend, Config, OrderOfEquals, PinnedConfig, Reserve, RoundupPower2Divisions};
 pub use error::{Error, ErrorKind, OutOfMemory, Result};
+pub use event::CudaEvent;
+pub use guard::{CudaGuard, CudaStreamGuard};
+pub use hooks::CudaHooks;
 pub use runtime::Runtime;
+
+/// Compiles the example of the workspace's README.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -1,5 +1,7 @@
 //! [`Runtime`]: a driver with its streams, and what is current on each thread.
 
+use std::fmt;
+
 use c10_core::{DeviceIndex, DeviceType, Stream};
 
 use crate::driver::{Driver, StreamHandle};
@@ -11,10 +13,9 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// A driver, its stream pools, and the current device and streams of each thread. Any number may live in a
 /// process; the handle is cheap to clone.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Runtime(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     /// Tells runtimes apart; never used again.
     id: u64,
@@ -158,6 +159,15 @@ impl Runtime {
 
 fn unknown(stream: Stream) -> Error {
     Error::new(ErrorKind::InvalidArgument, format!("{stream} is not a stream of this runtime"))
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime")
+            .field("driver", &self.0.driver.name())
+            .field("devices", &self.0.devices)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Drop for Inner {

@@ -1,11 +1,12 @@
 //! The only import of atomics and locks.
 //!
 //! Order of locks, each taken while only those before it may be held:
-//! 1. a device's state (`alloc::device`);
-//! 2. a driver's own lock.
+//! 1. a device's state (`alloc::device`), or the hooks' table of events (`hooks::events`);
+//! 2. an event's state (`event`);
+//! 3. a driver's own lock.
 //!
-//! The address map, the observers and the callbacks have locks of their own, under which nothing else is
-//! locked or called.
+//! A pool of streams has a lock under which the driver is called. The address map, the observers and the
+//! callbacks have locks of their own, under which nothing else is locked or called.
 
 pub(crate) use std::sync::{Arc, Mutex, MutexGuard, atomic};
 

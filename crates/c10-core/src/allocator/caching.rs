@@ -1,6 +1,6 @@
 #![expect(
     unsafe_code,
-    reason = "pairs cached blocks with a deleter that finds their cache in the block's header"
+    reason = "pairs cached blocks with a deleter that finds the books in the block's header"
 )]
 //! [`CachingCpuAllocator`]: host memory that is kept, by size class, for the next request of its size.
 //!
@@ -8,19 +8,22 @@
 //! one short lock. Recycled memory holds what was last written to it.
 //!
 //! Who may touch what: `State` only under its lock, held for a few loads and stores; the system is asked, and
-//! observers are called, with the lock free. A block that is given out owns one count of the `Arc<Shared>`,
-//! which its header points to; a cached one owns none, so that the last owner, be it the allocator or a
-//! `DataPtr` that outlived it, frees the cache.
+//! observers are called, with the lock free.
+//!
+//! // Note [Books outlive their allocator]
+//! The header of a block that is given out points to the `Books` it is written in, and the block may outlive the
+//! allocator. Counting those references would cost as much as the lock does. So books are never freed: when
+//! the allocator is gone and the last of its blocks came back, they wait for the next allocator to be made.
+//! What this keeps is one table for each allocator that was ever alive at one time with the others.
 //!
 //! - I1: `cached_bytes` is the sum of the capacities of the cached blocks.
-//! - I2: it is at most `Config::max_cached_bytes`, and zero once the allocator itself is gone.
-//! - I3: reserved bytes are allocated bytes and cached bytes together, except while a block is under way
-//!   between cache and system.
+//! - I2: it is at most `max_cached_bytes`, and zero once the allocator itself is gone.
+//! - I3: reserved bytes are allocated bytes and cached bytes together, except while a block is under way back.
+//! - I4: `outstanding` is how many blocks point to the books; books that wait for an allocator have none.
 
 use std::ffi::c_void;
 use std::fmt;
-use std::ptr::NonNull;
-use std::sync::Arc;
+use std::ptr::{self, NonNull};
 
 use super::cpu::host_out_of_memory;
 use super::size_class::{CLASSES, SizeClass};
@@ -31,6 +34,8 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::reporting::{MemoryEvent, OutOfMemoryEvent, is_observed, report, report_out_of_memory};
 use crate::stat::{Stat, StatArray};
+#[cfg(not(loom))]
+use crate::sync::global::{Mutex as GlobalMutex, MutexGuard as GlobalGuard, PoisonError};
 use crate::sync::{Mutex, MutexGuard, lock};
 
 /// Blocks up to this size count as the small pool in the statistics (PyTorch's `kSmallSize`).
@@ -77,19 +82,21 @@ pub struct CachingCpuStats {
 ///
 /// Memory may outlive its allocator: it then goes back to the system when it is freed.
 pub struct CachingCpuAllocator {
-    shared: Arc<Shared>,
+    books: &'static Books,
 }
 
-struct Shared {
-    config: CachingCpuConfig,
+/// See Note [Books outlive their allocator].
+struct Books {
     state: Mutex<State>,
 }
 
 struct State {
+    config: CachingCpuConfig,
     classes: Box<[FreeList]>,
     cached_bytes: usize,
     /// Counts requests; the clock of `FreeList::last_use`.
     requests: u64,
+    outstanding: usize,
     /// The allocator itself is gone: nothing will be asked for again.
     closed: bool,
     stats: CachingCpuStats,
@@ -113,39 +120,32 @@ static FREE: DeleterEntry = DeleterEntry::new("caching_cpu_allocator", free);
 impl CachingCpuAllocator {
     /// An allocator with an empty cache.
     pub fn new(config: CachingCpuConfig) -> Self {
-        let state = State {
-            classes: (0..CLASSES).map(|_| FreeList::default()).collect(),
-            cached_bytes: 0,
-            requests: 0,
-            closed: false,
-            stats: CachingCpuStats::default(),
-        };
-        Self { shared: Arc::new(Shared { config, state: Mutex::new(state) }) }
+        Self { books: Books::open(config) }
     }
 
     /// Gives all cached memory back to the system.
     pub fn empty_cache(&self) {
-        self.shared.empty_cache();
+        self.books.empty_cache();
     }
 
     /// The bytes that are kept for reuse now.
     pub fn cached_bytes(&self) -> usize {
-        lock(&self.shared.state).cached_bytes
+        lock(&self.books.state).cached_bytes
     }
 
     /// The counters.
     pub fn stats(&self) -> CachingCpuStats {
-        lock(&self.shared.state).stats
+        lock(&self.books.state).stats
     }
 
     /// Makes each peak the current value (`resetPeakStats`).
     pub fn reset_peak_stats(&self) {
-        lock(&self.shared.state).stats.each(StatArray::reset_peak);
+        lock(&self.books.state).stats.each(StatArray::reset_peak);
     }
 
     /// Forgets what was counted up so far; current values and peaks stay (`resetAccumulatedStats`).
     pub fn reset_accumulated_stats(&self) {
-        let mut state = lock(&self.shared.state);
+        let mut state = lock(&self.books.state);
         let stats = &mut state.stats;
         stats.each(StatArray::reset_accumulated);
         (stats.cache_hits, stats.evictions, stats.alloc_retries, stats.ooms) = (0, 0, 0, 0);
@@ -164,13 +164,13 @@ unsafe impl Allocator for CachingCpuAllocator {
         if bytes == 0 {
             return Ok(DataPtr::null(Device::CPU));
         }
-        let Some(class) = SizeClass::of(bytes) else { return Err(self.shared.no_memory(bytes)) };
-        let cached = self.shared.take_cached(class, bytes);
-        let Some((mut block, totals)) = cached.or_else(|| self.shared.take_fresh(class, bytes)) else {
-            return Err(self.shared.no_memory(bytes));
+        let Some(class) = SizeClass::of(bytes) else { return Err(self.books.no_memory(bytes)) };
+        let cached = self.books.take_cached(class, bytes);
+        let Some((mut block, totals)) = cached.or_else(|| self.books.take_fresh(class, bytes)) else {
+            return Err(self.books.no_memory(bytes));
         };
         block.set_bytes(bytes);
-        block.set_owner(Arc::into_raw(Arc::clone(&self.shared)).cast());
+        block.set_owner(ptr::from_ref(self.books).cast());
         report(|| totals.event(&block, class.capacity as i64));
         let address = block.into_address().as_ptr();
         // SAFETY: the block is nobody else's until `free` takes it back by its address, on whatever thread.
@@ -190,8 +190,7 @@ unsafe impl Allocator for CachingCpuAllocator {
 
 impl Drop for CachingCpuAllocator {
     fn drop(&mut self) {
-        lock(&self.shared.state).closed = true;
-        self.shared.empty_cache();
+        self.books.close();
     }
 }
 
@@ -199,12 +198,31 @@ unsafe fn free(context: *mut c_void) {
     let address = NonNull::new(context.cast()).expect("a deleter is not run on null");
     // SAFETY: the context is the address of a block that `allocate` gave away, and comes back once.
     let block = unsafe { SystemBlock::from_address(address) };
-    // SAFETY: `allocate` put a count of the block's own there, which ends with this call.
-    let shared = unsafe { Arc::from_raw(block.owner().cast::<Shared>()) };
-    shared.give_back(block);
+    // SAFETY: `allocate` put its books there, which are never freed.
+    let books: &'static Books = unsafe { &*block.owner().cast::<Books>() };
+    books.give_back(block);
 }
 
-impl Shared {
+impl Books {
+    fn open(config: CachingCpuConfig) -> &'static Self {
+        let waiting = waiting_books().pop();
+        let books = waiting.unwrap_or_else(|| Box::leak(Box::new(Self { state: Mutex::new(State::new()) })));
+        lock(&books.state).reopen(config);
+        books
+    }
+
+    fn close(&'static self) {
+        let (blocks, is_last) = {
+            let mut state = lock(&self.state);
+            state.closed = true;
+            (state.take_all(), state.outstanding == 0)
+        };
+        blocks.into_iter().for_each(SystemBlock::free);
+        if is_last {
+            waiting_books().push(self);
+        }
+    }
+
     fn take_cached(&self, class: SizeClass, bytes: usize) -> Option<(SystemBlock, Totals)> {
         let mut state = lock(&self.state);
         state.requests += 1;
@@ -237,7 +255,7 @@ impl Shared {
         })
     }
 
-    fn give_back(&self, block: SystemBlock) {
+    fn give_back(&'static self, block: SystemBlock) {
         if is_observed() {
             // Before anybody else can be given the block, so that an observer hears of the free first.
             let totals = lock(&self.state).taken_back(&block);
@@ -250,13 +268,19 @@ impl Shared {
         }
     }
 
-    fn keep_or_free(&self, mut state: MutexGuard<'_, State>, block: SystemBlock) {
-        let limit = self.config.max_cached_bytes;
+    fn keep_or_free(&'static self, mut state: MutexGuard<'_, State>, block: SystemBlock) {
+        let limit = state.config.max_cached_bytes;
         let capacity = block.capacity();
+        state.outstanding -= 1;
         if state.closed || capacity > limit {
+            let is_last = state.closed && state.outstanding == 0;
             state.released(capacity);
             drop(state);
-            return block.free();
+            block.free();
+            if is_last {
+                waiting_books().push(self);
+            }
+            return;
         }
         let evicted = state.make_room(limit - capacity);
         let class = SizeClass::of(capacity).expect("every capacity is its class's");
@@ -292,16 +316,42 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
-    fn drop(&mut self) {
-        // Frees that ran beside the allocator's own end may have left blocks.
-        self.empty_cache();
-    }
+/// The books that no allocator keeps and no block points to.
+#[cfg(not(loom))]
+fn waiting_books() -> GlobalGuard<'static, Vec<&'static Books>> {
+    static WAITING: GlobalMutex<Vec<&'static Books>> = GlobalMutex::new(Vec::new());
+    WAITING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Loom's locks do not outlast one run of a model, so that there each allocator has new books.
+#[cfg(loom)]
+fn waiting_books() -> Vec<&'static Books> {
+    Vec::new()
 }
 
 impl State {
+    fn new() -> Self {
+        Self {
+            config: CachingCpuConfig::default(),
+            classes: (0..CLASSES).map(|_| FreeList::default()).collect(),
+            cached_bytes: 0,
+            requests: 0,
+            outstanding: 0,
+            closed: true,
+            stats: CachingCpuStats::default(),
+        }
+    }
+
+    fn reopen(&mut self, config: CachingCpuConfig) {
+        debug_assert!(self.closed && self.outstanding == 0 && self.cached_bytes == 0, "I2, I4");
+        self.classes.iter_mut().for_each(|list| *list = FreeList::default());
+        (self.config, self.stats, self.requests) = (config, CachingCpuStats::default(), 0);
+        self.closed = false;
+    }
+
     fn given_out(&mut self, capacity: usize, bytes: usize) {
         let is_small = is_small(capacity);
+        self.outstanding += 1;
         self.stats.allocation.increase(is_small, 1);
         self.stats.allocated_bytes.increase(is_small, capacity as i64);
         self.stats.requested_bytes.increase(is_small, bytes as i64);
@@ -386,9 +436,9 @@ impl Default for CachingCpuAllocator {
 
 impl fmt::Debug for CachingCpuAllocator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = lock(&self.shared.state);
+        let state = lock(&self.books.state);
         f.debug_struct("CachingCpuAllocator")
-            .field("max_cached_bytes", &self.shared.config.max_cached_bytes)
+            .field("max_cached_bytes", &state.config.max_cached_bytes)
             .field("cached_bytes", &state.cached_bytes)
             .field("allocated_bytes", &state.stats.allocated_bytes.all.current)
             .finish()

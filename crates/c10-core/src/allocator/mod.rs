@@ -68,7 +68,8 @@ pub unsafe trait Allocator: fmt::Debug + Send + Sync {
     /// [`ErrorKind::OutOfMemory`] with the size, when there is no memory for it. Nothing changes then.
     fn allocate(&self, bytes: usize) -> Result<DataPtr>;
 
-    /// Copies `bytes` bytes from `src` to `dst`, both of this allocator's device.
+    /// Copies `bytes` bytes from `src` to `dst`, both of this allocator's device. The copy is done when it returns,
+    /// on a device with streams too, so that either end can be freed at once.
     ///
     /// # Safety
     /// `src` is valid for reads and `dst` for writes of `bytes` bytes, and they do not overlap.

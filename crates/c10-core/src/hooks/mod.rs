@@ -12,6 +12,7 @@ use crate::data_ptr::DataPtr;
 use crate::device::{Device, DeviceIndex, DeviceType};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::{Event, EventFlags};
+use crate::storage::PendingUse;
 use crate::stream::{Stream, StreamId};
 
 mod registry;
@@ -31,6 +32,7 @@ pub use registry::{hooks, register_hooks, require_hooks, unregister_hooks};
 ///   [`synchronize_stream`](Self::synchronize_stream) or [`synchronize_event`](Self::synchronize_event)
 ///   returns `Ok`, or a query `Ok(true)`, the work enqueued before has ended, and touches no memory any more.
 /// - A [`copy`](Self::copy) or [`fill`](Self::fill) that returned an error enqueued nothing.
+/// - When what [`work_of_stream`](Self::work_of_stream) gives is done, so is the work that the stream held then.
 /// - After [`record_stream`](Self::record_stream) the memory is not given out anew before the work that is
 ///   on the stream when it is freed has ended.
 pub unsafe trait DeviceHooks: fmt::Debug + Send + Sync {
@@ -197,6 +199,45 @@ pub unsafe trait DeviceHooks: fmt::Debug + Send + Sync {
     /// # Errors
     /// As [the trait](Self) says.
     fn record_stream(&self, ptr: &DataPtr, stream: Stream) -> Result<()>;
+
+    /// What a stream holds now, as something that host memory can wait for: whoever enqueues a copy that uses host
+    /// memory, and does not wait for it, defers to this
+    /// ([`AccessSet::defer_read`](crate::storage::AccessSet::defer_read)). Unlike an [`Event`], nobody else can
+    /// record it anew.
+    ///
+    /// By default it waits at once, and gives what is done.
+    ///
+    /// # Errors
+    /// As [the trait](Self) says. The work may be under way then.
+    fn work_of_stream(&self, stream: Stream) -> Result<Arc<dyn PendingUse>> {
+        self.synchronize_stream(stream)?;
+        Ok(Arc::new(Done))
+    }
+
+    /// Refuses memory of this type that these hooks cannot reach, as that of another driver. What they do not know
+    /// is taken to be reachable: whoever made it has promised that.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] when it cannot be reached.
+    fn check_reachable(&self, ptr: &DataPtr) -> Result<()> {
+        let _ = ptr;
+        Ok(())
+    }
+}
+
+/// Work that has ended.
+#[derive(Debug)]
+struct Done;
+
+// SAFETY: there is no work that could touch memory.
+unsafe impl PendingUse for Done {
+    fn is_done(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn wait(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// An address and the device that it is an address of.

@@ -1,7 +1,7 @@
 #![expect(unsafe_code, reason = "copies between devices, from pinned memory to memory that nobody else has")]
 //! A storage and its devices: [`Storage::to_device`] and [`Storage::record_stream`].
 
-use std::mem;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use super::cow::Pin;
@@ -33,8 +33,9 @@ impl Storage {
     ///
     /// # Errors
     /// [`ErrorKind::DeviceUnavailable`](crate::ErrorKind::DeviceUnavailable) when hooks are needed and not
-    /// there, or `allocator` is of another device; else as [`read`](Self::read), and what the allocator or the
-    /// device reports.
+    /// there, or `allocator` is of another device;
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for memory that the hooks cannot reach;
+    /// else as [`read`](Self::read), and what the allocator or the device reports.
     #[track_caller]
     pub fn to_device_with(&self, device: Device, allocator: Arc<dyn Allocator>) -> Result<Self> {
         let origin = Origin::here();
@@ -78,20 +79,27 @@ fn copy_across(pin: Pin<'_>, block: DataPtr, bytes: usize) -> Result<DataPtr> {
     }
     let by = if from.is_cpu() { to } else { from };
     let hooks = require_hooks(by.device_type())?;
+    hooks.check_reachable(pin.original())?;
+    hooks.check_reachable(&block)?;
     let stream = hooks.current_stream(by.index().unwrap_or(0))?;
-    // A recycled block may still be in use by what its own device has in its queue.
-    synchronize_current(to)?;
+    if to != by {
+        // A recycled block may still be in use by what its own device has in its queue.
+        synchronize_current(to)?;
+    }
     let dst = Place { address: block.as_ptr(), device: to };
     let src = Place { address: pin.original().as_ptr(), device: from };
-    // SAFETY: `block` was allocated for `bytes` bytes and nobody else has it; the pin keeps as many of the
+    // Where the device may still be at it, because it cannot be waited for or somebody panicked, neither side's
+    // memory can ever be freed.
+    let kept = ManuallyDrop::new((pin, block));
+    // SAFETY: the block was allocated for `bytes` bytes and nobody else has it; the pin keeps as many of the
     // source alive and unwritten. Both are kept until the copy is done, or for ever.
-    unsafe { hooks.copy(dst, src, bytes, stream) }?;
-    let done = hooks.synchronize_stream(stream);
-    if let Err(error) = done {
-        // The device may still be at it: neither side's memory can ever be freed.
-        mem::forget((pin, block));
+    let enqueued = unsafe { hooks.copy(dst, src, bytes, stream) };
+    if let Err(error) = enqueued {
+        drop(ManuallyDrop::into_inner(kept));
         return Err(error);
     }
+    hooks.synchronize_stream(stream)?;
+    let (_pin, block) = ManuallyDrop::into_inner(kept);
     Ok(block)
 }
 

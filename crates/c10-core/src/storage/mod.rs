@@ -28,6 +28,7 @@ use crate::device::{Device, DeviceType};
 use crate::error::{Error, Result};
 
 mod access;
+mod copy_async;
 mod cow;
 mod dump;
 mod fresh;

@@ -1,9 +1,9 @@
 //! [`Storage::resize`] and [`Storage::reserve`].
 //!
-//! Within the capacity nothing moves. Beyond it the bytes are copied to a new block: that is allocated first;
-//! the old one is pinned (Note \[Pinned bytes\]) and copied with nothing locked; then the blocks are swapped
-//! under exclusive access, if nothing changed meanwhile, else all is done again. On any error the storage is
-//! as it was.
+//! Within the capacity nothing moves. Beyond it the bytes go to a new block, which is allocated first. Host
+//! bytes are copied, and the blocks swapped, under exclusive access. A device's copy calls hooks, so that
+//! nothing may be locked: the old block is pinned (Note \[Pinned bytes\]) and copied, and then swapped if
+//! nothing changed meanwhile, else all is done again. On any error the storage is as it was.
 //!
 //! Differs from PyTorch: `storage.resize_` moves on every change, also when shrinking. There the size is all
 //! that is known of the block; here the capacity is kept beside it.
@@ -89,11 +89,17 @@ impl StorageImpl {
 
     /// Moves to a block of `capacity` bytes, with the size `size` or the present one.
     fn move_to_larger(&self, size: Option<usize>, capacity: usize) -> Result<()> {
-        loop {
+        // A writer that copies what is pinned here, and this, which copies what the writer left, could undo
+        // each other's work again and again.
+        const ATTEMPTS: usize = 100;
+        for _ in 0..ATTEMPTS {
             let allocator = lock(&self.owner).allocator.clone();
             // Not resizable any more, since a moment ago.
             let Some(allocator) = allocator else { return self.check_resizable() };
             let block = fresh::allocate(&*allocator, self.device(), capacity)?;
+            if self.device().is_cpu() {
+                return self.move_on_host(block, size, capacity);
+            }
             let pin = self.pin_bytes()?;
             let size = size.unwrap_or(pin.size());
             if size > capacity {
@@ -105,6 +111,20 @@ impl StorageImpl {
                 return Ok(());
             }
         }
+        Err(Error::new(ErrorKind::Busy, "others keep writing the storage that is to be resized"))
+    }
+
+    fn move_on_host(&self, block: DataPtr, size: Option<usize>, capacity: usize) -> Result<()> {
+        // Declared first, so that the old block ends after the locks.
+        let _old;
+        let locked = Locked::take(self, Mode::Exclusive, HOST_MOVE)?;
+        self.check_resizable()?;
+        let size = size.unwrap_or(self.size());
+        if size <= capacity {
+            fresh::copy_on_host(&block, &locked, size.min(self.size()));
+            _old = self.install(&mut lock(&self.owner), block, size, capacity);
+        }
+        Ok(())
     }
 
     /// Puts `block` in the place of what is pinned, if that is still there; says whether it was.

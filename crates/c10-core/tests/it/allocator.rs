@@ -589,3 +589,43 @@ fn out_of_memory_has_pytorchs_words() {
         assert_eq!(allocator.allocate(usize::MAX).unwrap_err().to_string(), expected);
     }
 }
+
+#[test]
+fn caches_that_come_and_go_do_not_share_their_books() {
+    let mut outlive = Vec::new();
+    for round in 0..5_usize {
+        let allocator = CachingCpuAllocator::new(CachingCpuConfig { max_cached_bytes: 4096 << round });
+        assert_eq!(allocator.stats(), CachingCpuAllocator::default().stats(), "new books are empty");
+        outlive.push(allocator.allocate(1000).unwrap());
+        // One of an allocator that is gone comes back while this one lives.
+        if round >= 2 {
+            drop(outlive.remove(0));
+        }
+        assert_eq!(allocator.stats().allocation.all.current, 1, "round {round}");
+        drop(allocator.allocate(500).unwrap());
+        assert_eq!(allocator.stats().allocation.all.current, 1);
+    }
+}
+
+#[test]
+fn caches_end_on_many_threads_while_their_memory_lives_on() {
+    let (give, take) = mpsc::channel::<(DataPtr, u8)>();
+    thread::scope(|scope| {
+        for id in 0..3_u8 {
+            let give = give.clone();
+            scope.spawn(move || {
+                for round in 0..50_u8 {
+                    let allocator = CachingCpuAllocator::default();
+                    for i in 0..4 {
+                        let ptr = allocator.allocate(200).unwrap();
+                        fill(&ptr, 200, id ^ round ^ i);
+                        give.send((ptr, id ^ round ^ i)).unwrap();
+                    }
+                    drop(allocator.allocate(200).unwrap());
+                }
+            });
+        }
+        drop(give);
+        scope.spawn(move || take.iter().for_each(|(ptr, seed)| check(&ptr, 200, seed)));
+    });
+}

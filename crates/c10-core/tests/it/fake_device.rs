@@ -17,7 +17,7 @@ use c10_core::{
     StreamId,
 };
 
-pub const TYPE: DeviceType = DeviceType::PrivateUse1;
+pub(crate) const TYPE: DeviceType = DeviceType::PrivateUse1;
 const DEVICES: DeviceIndex = 3;
 const STREAMS: i64 = 4;
 
@@ -39,7 +39,7 @@ static STATE: Mutex<State> = Mutex::new(State {
 
 thread_local! {
     static CURRENT: RefCell<Current> = const {
-        RefCell::new(Current { device: 0, streams: [0; DEVICES as usize], fail_copies: false })
+        RefCell::new(Current { device: 0, streams: [0; DEVICES as usize], fail_copies: false, panic_copies: false })
     };
 }
 
@@ -47,6 +47,7 @@ struct Current {
     device: DeviceIndex,
     streams: [i64; DEVICES as usize],
     fail_copies: bool,
+    panic_copies: bool,
 }
 
 static FREE: DeleterEntry = DeleterEntry::new("fake_device", free);
@@ -59,10 +60,10 @@ unsafe fn free(context: *mut c_void) {
 
 /// The fake device's allocator and hooks.
 #[derive(Debug)]
-pub struct Fake;
+pub(crate) struct Fake;
 
 /// Registers the hooks, once.
-pub fn fake() -> &'static dyn DeviceHooks {
+pub(crate) fn fake() -> &'static dyn DeviceHooks {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         register_hooks(Arc::new(Fake)).unwrap();
@@ -71,17 +72,22 @@ pub fn fake() -> &'static dyn DeviceHooks {
 }
 
 /// Whether this thread's copies fail.
-pub fn fail_copies(fail: bool) {
+pub(crate) fn fail_copies(fail: bool) {
     CURRENT.with_borrow_mut(|current| current.fail_copies = fail);
 }
 
+/// Whether this thread's copies panic.
+pub(crate) fn panic_copies(panic: bool) {
+    CURRENT.with_borrow_mut(|current| current.panic_copies = panic);
+}
+
 /// Whether a live block begins at `address`.
-pub fn is_live(address: *const u8) -> bool {
+pub(crate) fn is_live(address: *const u8) -> bool {
     STATE.lock().unwrap().blocks.contains_key(&address.addr())
 }
 
 /// Whether `record_stream` was called for the live block at `address`.
-pub fn is_recorded(address: *const u8, stream: Stream) -> bool {
+pub(crate) fn is_recorded(address: *const u8, stream: Stream) -> bool {
     STATE.lock().unwrap().recorded.contains(&(address.addr(), stream))
 }
 
@@ -180,6 +186,7 @@ unsafe impl DeviceHooks for Fake {
         if CURRENT.with_borrow(|current| current.fail_copies) {
             return Err(driver_error("copies fail"));
         }
+        assert!(!CURRENT.with_borrow(|current| current.panic_copies), "copies panic");
         let mut state = STATE.lock().unwrap();
         let data = if src.device.is_cpu() {
             // SAFETY: the caller promises that many readable bytes of the host.

@@ -4,6 +4,7 @@
 mod access;
 mod allocator;
 mod bytes;
+mod copy_async;
 mod cow;
 mod data_ptr;
 mod deferred;

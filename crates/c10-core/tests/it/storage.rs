@@ -10,17 +10,17 @@ use proptest::prelude::*;
 
 use crate::fake_device::{self, Fake, TYPE, fake};
 
-pub fn host() -> Arc<dyn Allocator> {
+pub(crate) fn host() -> Arc<dyn Allocator> {
     Arc::new(CpuAllocator)
 }
 
-pub fn of(bytes: &[u8]) -> Storage {
+pub(crate) fn of(bytes: &[u8]) -> Storage {
     let storage = Storage::new(bytes.len(), host()).unwrap();
     storage.write().unwrap().bytes_mut().unwrap().copy_from_slice(bytes);
     storage
 }
 
-pub fn bytes(storage: &Storage) -> Vec<u8> {
+pub(crate) fn bytes(storage: &Storage) -> Vec<u8> {
     storage.read().unwrap().bytes().unwrap().to_vec()
 }
 
@@ -29,7 +29,7 @@ fn options(allocator: bool, resizable: bool, read_only: bool) -> StorageOptions 
 }
 
 /// Four bytes with these options.
-pub fn external(options: StorageOptions) -> Result<Storage> {
+pub(crate) fn external(options: StorageOptions) -> Result<Storage> {
     let data_ptr = DataPtr::from_boxed_slice(Box::from([1, 2, 3, 4]));
     // SAFETY: the box has four bytes of its own.
     unsafe { Storage::from_data_ptr(data_ptr, 4, options) }

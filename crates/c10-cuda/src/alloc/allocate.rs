@@ -24,8 +24,8 @@ pub(crate) struct Request {
 /// Why there is no block.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// The request is above 2^60 bytes.
-    TooLarge,
+    /// The request, of so many bytes, is of 2^60 or more.
+    TooLarge(u64),
     /// The driver or the limit has no memory for it, after everything was tried.
     OutOfMemory(Request),
     /// `throw_on_cudamalloc_oom` rejects it.
@@ -55,7 +55,7 @@ impl Locked<'_> {
         callbacks: &Callbacks,
     ) -> Result<BlockId, Refused> {
         if requested >= REQUEST_CAP {
-            return Err(Refused::TooLarge);
+            return Err(Refused::TooLarge(requested));
         }
         self.process_events()?;
         let request = self.request(requested, stream);
@@ -150,24 +150,22 @@ impl DeviceState {
     /// The free block that fits best, taken out of the free set (`get_free_block`).
     pub(crate) fn get_free_block(&mut self, request: &Request) -> Option<BlockId> {
         let ages = self.limit.is_some() && self.config.garbage_collection_threshold > 0.0;
+        let max_split = self.config.max_split();
+        let slack = self.config.max_non_split_rounding_size;
+        let size = request.size;
         let pool = self.pool(request.pool);
         if ages {
             pool.get_free_blocks_call_count += 1;
         }
-        let (id, size) = pool.free.best_fit(request.stream, request.size)?;
-        let max_split = self.config.max_split();
-        let fits = if request.size < max_split {
-            // Large blocks are kept for large requests,
-            size < max_split
-        } else {
-            // which may not waste more of them than a segment.
-            size < request.size.saturating_add(self.config.max_non_split_rounding_size)
-        };
-        if !fits {
-            return None;
-        }
-        self.remove_free(id);
-        Some(id)
+        pool.free.take_best_fit(request.stream, size, |found| {
+            if size < max_split {
+                // Large blocks are kept for large requests,
+                found < max_split
+            } else {
+                // which may not waste more of them than a segment.
+                found < size.saturating_add(slack)
+            }
+        })
     }
 
     fn register_segment(&mut self, ptr: DevicePtr, request: &Request) -> BlockId {

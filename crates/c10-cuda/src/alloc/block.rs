@@ -1,6 +1,7 @@
 //! [`Block`]: a range of one segment that is handed out, waits for streams, or is free.
 
 use super::ids::{BlockId, PoolId};
+use crate::driver::StreamHandle;
 
 /// A range of device memory. Its neighbours in the segment are linked by id; the head has no `prev`.
 #[derive(Clone, Debug)]
@@ -18,8 +19,8 @@ pub(crate) struct Block {
     pub(crate) gc_count_base: u64,
     pub(crate) prev: Option<BlockId>,
     pub(crate) next: Option<BlockId>,
-    /// Other streams that use it, since it was handed out; sorted.
-    pub(crate) stream_uses: Vec<u64>,
+    /// Other streams that use it, since it was handed out, on its device and on others; sorted.
+    pub(crate) stream_uses: Vec<StreamHandle>,
     /// Events that must pass before it is free.
     pub(crate) event_count: u32,
     pub(crate) pool: PoolId,

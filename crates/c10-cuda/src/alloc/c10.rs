@@ -17,14 +17,16 @@ unsafe impl Allocator for CachingAllocator {
         Ok(Self::allocate(self, bytes as u64)?)
     }
 
-    /// Copies in the order of the current stream.
+    /// Copies in the order of the current stream, and waits for it.
     unsafe fn copy_data(&self, dst: *mut u8, src: *const u8, bytes: usize) -> c10_core::Result<()> {
         let current = self.runtime().current();
         let dst = CopyEnd::Device(DevicePtr(dst.addr() as u64));
         let src = CopyEnd::Device(DevicePtr(src.addr() as u64));
-        // SAFETY: the caller answers for both ends; the current stream orders what follows on it.
-        let copied = unsafe { self.runtime().driver().copy(dst, src, bytes as u64, current.stream) };
-        Ok(copied.map_err(crate::Error::from)?)
+        let driver = self.runtime().driver();
+        // SAFETY: the caller answers for both ends until this returns, which is when the copy is done.
+        let copied = unsafe { driver.copy(dst, src, bytes as u64, current.stream) };
+        let done = copied.and_then(|()| driver.stream_synchronize(current.stream));
+        Ok(done.map_err(crate::Error::from)?)
     }
 
     /// Contexts are records of the allocator, and never the address.

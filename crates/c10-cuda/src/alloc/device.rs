@@ -5,7 +5,7 @@
 //! - **I2.** Of two neighbours at least one is not free.
 //! - **I3.** A pool's free set holds the free blocks of the pool, each under its present key, and no others.
 //! - **I4.** A block's `event_count` is the number of its entries in the event queues. A block that is handed
-//!   out has none.
+//!   out has none. A freed block with streams left in `stream_uses` is listed once, in `unrecorded` or `stranded`.
 //! - **I5.** The statistics are the sums over the blocks and segments.
 //! - **I6.** `total_allocated` is the sum of all segments, and what the driver has given and not got back.
 //!
@@ -15,6 +15,7 @@
 //! deleters run without it.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use c10_core::DeviceIndex;
@@ -30,7 +31,6 @@ use crate::driver::{Driver, DriverError, EventHandle, StreamHandle};
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 
 /// A device of an allocator. Lives while the allocator does, and while blocks are handed out.
-#[derive(Debug)]
 pub(crate) struct Device {
     pub(crate) index: DeviceIndex,
     pub(crate) driver: Arc<dyn Driver>,
@@ -54,12 +54,14 @@ pub(crate) struct DeviceState {
     pub(crate) total_allocated: u64,
     pub(crate) next_registration: u64,
     /// Events of freed blocks, by the stream they were recorded on, in order.
-    pub(crate) event_queues: Vec<(u64, VecDeque<(EventHandle, BlockId)>)>,
+    pub(crate) event_queues: Vec<(StreamHandle, VecDeque<(EventHandle, BlockId)>)>,
     /// How many events the queues hold.
     pub(crate) queued_events: usize,
     /// Freed blocks whose events could not be recorded; tried again.
     pub(crate) unrecorded: Vec<BlockId>,
-    /// Events to be used again.
+    /// Freed blocks that a stream used which is gone. See Note [Streams that are gone].
+    pub(crate) stranded: Vec<BlockId>,
+    /// Events to be used again, of whatever device.
     pub(crate) idle_events: Vec<EventHandle>,
     pub(crate) trace: TraceRing,
     pub(crate) owners: OwnerTable,
@@ -90,6 +92,7 @@ impl Device {
             event_queues: Vec::new(),
             queued_events: 0,
             unrecorded: Vec::new(),
+            stranded: Vec::new(),
             idle_events: Vec::new(),
             trace: TraceRing::default(),
             owners: OwnerTable::default(),
@@ -112,10 +115,21 @@ impl Drop for Device {
     fn drop(&mut self) {
         let mut locked = self.lock();
         // A driver that is gone or refuses keeps its memory: there is nobody left to tell.
-        let _ = locked.release_cached_blocks();
-        for event in std::mem::take(&mut locked.idle_events) {
-            let _ = self.driver.event_destroy(event);
+        if locked.synchronize_and_free_events().is_err() {
+            let _ = locked.synchronize_devices();
         }
+        let _ = locked.release_blocks();
+        let queued = locked.event_queues.iter().flat_map(|(_, queue)| queue).map(|(event, _)| event);
+        for event in locked.idle_events.iter().chain(queued) {
+            let _ = self.driver.event_destroy(*event);
+        }
+    }
+}
+
+impl fmt::Debug for Device {
+    /// Not the state: it is long, and printing it would take the lock.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device").field("index", &self.index).finish_non_exhaustive()
     }
 }
 

@@ -6,19 +6,6 @@ use super::report::Reported;
 use super::trace::TraceAction;
 use crate::sync::Arc;
 
-impl Device {
-    /// Frees the block of a context, and gives out the device's last reference if nothing else holds it.
-    pub(crate) fn free_owned(&self, index: u32) -> Option<Arc<Self>> {
-        let mut locked = self.lock();
-        let id = locked.blocks.id_at(index).expect("a context is out, so its slot holds a block");
-        let freed = locked.free(id);
-        let last = locked.disown();
-        drop(locked);
-        freed.report();
-        last
-    }
-}
-
 impl Locked<'_> {
     /// Takes a block back from the program. What the driver refuses meanwhile is tried again later.
     pub(crate) fn free(&mut self, id: BlockId) -> Reported {

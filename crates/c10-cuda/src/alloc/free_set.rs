@@ -1,10 +1,9 @@
 //! [`FreeSet`]: the free blocks of a pool, in PyTorch's order: by stream, size, registration of the segment,
 //! address.
 
-use std::collections::BTreeSet;
-
 use super::block::Block;
 use super::ids::BlockId;
+use super::size_bins::{Key, SizeBins};
 use crate::config::OrderOfEquals;
 
 /// Free blocks, a set for each stream.
@@ -13,16 +12,7 @@ pub(crate) struct FreeSet {
     order: OrderOfEquals,
     /// Sorted by stream. Streams are few, and a program that frees on one goes on to use it: an emptied set
     /// stays.
-    streams: Vec<(u64, BTreeSet<Key>)>,
-}
-
-/// The order within a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    size: u64,
-    registration: u64,
-    ptr: u64,
-    id: BlockId,
+    streams: Vec<(u64, SizeBins)>,
 }
 
 impl FreeSet {
@@ -31,12 +21,13 @@ impl FreeSet {
     }
 
     /// Adds a block that is not in the set.
+    #[inline]
     pub(crate) fn insert(&mut self, id: BlockId, block: &Block) {
         let key = self.key(id, block);
         let at = match self.find(block.stream) {
             Ok(at) => at,
             Err(at) => {
-                self.streams.insert(at, (block.stream, BTreeSet::new()));
+                self.streams.insert(at, (block.stream, SizeBins::new()));
                 at
             }
         };
@@ -45,6 +36,7 @@ impl FreeSet {
     }
 
     /// Takes out a block, which is in the set as it was inserted.
+    #[inline]
     pub(crate) fn remove(&mut self, id: BlockId, block: &Block) {
         let key = self.key(id, block);
         let found = self.find(block.stream).is_ok_and(|at| self.streams[at].1.remove(&key));
@@ -52,15 +44,29 @@ impl FreeSet {
     }
 
     /// The first block of a stream that has at least `size` bytes, with its size.
+    #[inline]
     pub(crate) fn best_fit(&self, stream: u64, size: u64) -> Option<(BlockId, u64)> {
-        let set = &self.streams[self.find(stream).ok()?].1;
-        set.range(lower_bound(size)..).next().map(|key| (key.id, key.size))
+        let key = self.streams[self.find(stream).ok()?].1.first_from(size)?;
+        Some((key.id, key.size))
+    }
+
+    /// Takes out the first block of a stream that has at least `size` bytes, if its size is one that `fits`.
+    #[inline]
+    pub(crate) fn take_best_fit(
+        &mut self,
+        stream: u64,
+        size: u64,
+        fits: impl Fn(u64) -> bool,
+    ) -> Option<BlockId> {
+        let at = self.find(stream).ok()?;
+        Some(self.streams[at].1.take_first_from(size, fits)?.id)
     }
 
     /// The blocks of a stream that are smaller than `size`, the largest first.
     pub(crate) fn smaller(&self, stream: u64, size: u64) -> impl Iterator<Item = BlockId> {
         let set = self.find(stream).ok().map(|at| &self.streams[at].1);
-        set.into_iter().flat_map(move |set| set.range(..lower_bound(size)).rev().map(|key| key.id))
+        let keys = set.into_iter().flat_map(|set| set.iter().rev());
+        keys.skip_while(move |key| key.size >= size).map(|key| key.id)
     }
 
     /// All blocks, in order.
@@ -78,21 +84,20 @@ impl FreeSet {
         self.streams.iter().map(|(_, set)| set.len()).sum()
     }
 
+    #[inline]
     fn find(&self, stream: u64) -> Result<usize, usize> {
-        self.streams.binary_search_by_key(&stream, |(s, _)| *s)
+        match self.streams.first() {
+            // The usual case: one stream.
+            Some((first, _)) if *first == stream => Ok(0),
+            _ => self.streams.binary_search_by_key(&stream, |(s, _)| *s),
+        }
     }
 
     fn key(&self, id: BlockId, block: &Block) -> Key {
-        let registration = match self.order {
+        let tie = match self.order {
             OrderOfEquals::Registration => block.registration,
             OrderOfEquals::Address => 0,
         };
-        Key { size: block.size, registration, ptr: block.ptr, id }
+        Key { size: block.size, tie, ptr: block.ptr, id }
     }
-}
-
-/// Comes before every block of `size` bytes.
-fn lower_bound(size: u64) -> Key {
-    let id = BlockId { index: 0, generation: std::num::NonZeroU32::MIN };
-    Key { size, registration: 0, ptr: 0, id }
 }

@@ -74,7 +74,8 @@ impl DeviceState {
             assert_eq!(block.event_count, events, "I4: {block:?}");
             assert!(!block.allocated || events == 0, "I4: {block:?} is handed out");
             let waits = !block.allocated && !block.stream_uses.is_empty();
-            assert_eq!(waits, self.unrecorded.contains(&id), "I4: {block:?} waits for a record");
+            let listed = self.unrecorded.iter().chain(&self.stranded).filter(|waiting| **waiting == id);
+            assert_eq!(usize::from(waits), listed.count(), "I4: {block:?} waits for a record or the device");
         }
         assert!(queued.is_empty(), "I4: events of blocks that are gone");
     }
@@ -103,18 +104,7 @@ impl DeviceState {
             }
             sums.reserved_bytes.increase(is_small, size);
         }
-        let stats = &self.stats;
-        for (name, kept, sum) in [
-            ("allocation", &stats.allocation, &sums.allocation),
-            ("segment", &stats.segment, &sums.segment),
-            ("active", &stats.active, &sums.active),
-            ("inactive_split", &stats.inactive_split, &sums.inactive_split),
-            ("allocated_bytes", &stats.allocated_bytes, &sums.allocated_bytes),
-            ("reserved_bytes", &stats.reserved_bytes, &sums.reserved_bytes),
-            ("active_bytes", &stats.active_bytes, &sums.active_bytes),
-            ("inactive_split_bytes", &stats.inactive_split_bytes, &sums.inactive_split_bytes),
-            ("requested_bytes", &stats.requested_bytes, &sums.requested_bytes),
-        ] {
+        for ((name, kept), (_, sum)) in self.stats.arrays().into_iter().zip(sums.arrays()) {
             let current = |array: &StatArray| [array.all.current, array.small.current, array.large.current];
             assert_eq!(current(kept), current(sum), "I5: {name}");
         }

@@ -25,6 +25,7 @@ pub(crate) mod size;
 mod ids;
 mod block;
 mod block_table;
+mod size_bins;
 mod free_set;
 mod pool;
 mod device;
@@ -56,6 +57,7 @@ pub use stats::DeviceStats;
 pub use summary::memory_summary;
 pub use trace::{History, TraceAction, TraceEntry};
 
+use std::fmt;
 use std::ptr;
 
 use c10_core::{DataPtr, DeviceIndex, Stream};
@@ -76,10 +78,9 @@ use report::Reported;
 /// A caching allocator for all devices of a driver. Any number may live in a process; the handle is cheap to
 /// clone. Memory outlives it: a block that is still held when the last handle goes stays valid, and goes back
 /// to the driver with its device's last block.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct CachingAllocator(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     runtime: Runtime,
     config: Config,
@@ -183,34 +184,58 @@ impl CachingAllocator {
 
     /// Says that work on `stream` uses the memory, so that it is not given out anew before the work that the
     /// stream holds when the memory is freed is complete (`Tensor.record_stream`). The stream that the memory
-    /// was allocated on needs no saying. `ptr` may be any adaptor's, as long as its root is this allocator's.
+    /// was allocated on needs no saying; any other may be of another device. `ptr` may be any adaptor's, as long as its root is this allocator's.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for memory that is not this allocator's (PyTorch ignores it) or a stream
     /// that is not the runtime's.
     pub fn record_stream(&self, ptr: &DataPtr, stream: Stream) -> Result<()> {
-        if ptr.is_null() {
+        // An adaptor of no memory has a context.
+        if ptr.root().is_null() {
             return Ok(());
         }
         if uncached::is_own(ptr) {
             // The driver's free waits for all of the device.
             return Ok(());
         }
-        let handle = self.0.runtime.handle(stream)?;
+        let stream = self.0.runtime.handle(stream)?;
         let (device, index) = self.own_block(ptr, "record_stream")?;
-        record_use(device, |state| state.blocks.id_at(index), stream, handle)
+        record_use(device, |state| state.blocks.id_at(index), stream)
+    }
+
+    /// [`record_stream`](Self::record_stream) for memory of any caching allocator on the same driver; other memory
+    /// is left alone, as PyTorch does.
+    pub(crate) fn record_stream_of_any(&self, ptr: &DataPtr, stream: Stream) -> Result<()> {
+        let handle = self.0.runtime.handle(stream)?;
+        match owner::block_of(ptr) {
+            Some((device, index)) if Arc::ptr_eq(&device.driver, self.0.runtime.driver()) => {
+                record_use(device, |state| state.blocks.id_at(index), handle)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses memory that this crate's allocators got from another driver.
+    pub(crate) fn check_same_driver(&self, ptr: &DataPtr) -> Result<()> {
+        let cached = owner::block_of(ptr).map(|(device, _)| &device.driver);
+        let driver = cached.or_else(|| uncached::driver_of(ptr));
+        if driver.is_none_or(|driver| Arc::ptr_eq(driver, self.0.runtime.driver())) {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::InvalidArgument,
+            format!("the memory at {:?} on {} is of another driver", ptr.as_ptr(), ptr.device()),
+        ))
     }
 
     /// Gives every segment that is wholly free back to the driver, after waiting for all streams that blocks
     /// wait for; on every device (`torch.cuda.empty_cache`).
     ///
     /// # Errors
-    /// What the driver reports; what was given back until then is.
+    /// The first that the driver reports, after all that can be given back has been.
     pub fn empty_cache(&self) -> Result<()> {
-        for device in &self.0.devices {
-            device.lock().release_cached_blocks()?;
-        }
-        Ok(())
+        let release = |device: &Arc<Device>| device.lock().release_cached_blocks();
+        Ok(self.0.devices.iter().map(release).fold(Ok(()), Result::and)?)
     }
 
     /// Gives the one segment that begins at `base` back to the driver, if it is wholly free, and says whether it
@@ -224,13 +249,14 @@ impl CachingAllocator {
     }
 
     /// Calls `callback` when there is no free block for a request, before more is asked of the driver. It is
-    /// called with no lock held.
+    /// called with no lock held. A request that it makes itself calls no callbacks again.
     pub fn register_free_memory_callback(&self, callback: FreeMemoryCallback) {
         self.0.callbacks.add_free_memory(callback);
     }
 
     /// Calls `observer` with the numbers whenever a request fails for want of memory, before the error is
-    /// returned and with no lock held (`attachOutOfMemoryObserver`).
+    /// returned and with no lock held (`attachOutOfMemoryObserver`). It is not told of requests that observers make
+    /// themselves.
     pub fn attach_out_of_memory_observer(&self, observer: OutOfMemoryObserver) {
         self.0.callbacks.add_out_of_memory(observer);
     }
@@ -265,27 +291,26 @@ impl CachingAllocator {
     }
 }
 
+impl fmt::Debug for CachingAllocator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CachingAllocator")
+            .field("driver", &self.0.runtime.driver().name())
+            .field("devices", &self.0.devices.len())
+            .finish_non_exhaustive()
+    }
+}
+
 /// Notes that a stream uses a block that is handed out.
 fn record_use(
     device: &Device,
     find: impl FnOnce(&DeviceState) -> Option<BlockId>,
-    stream: Stream,
-    handle: StreamHandle,
+    stream: StreamHandle,
 ) -> Result<()> {
     let mut locked = device.lock();
     let Some(id) = find(&locked) else {
         return Err(oom::foreign("record_stream", "the memory"));
     };
-    if handle == locked.stream(locked.blocks[id].stream) {
-        return Ok(());
-    }
-    if handle.device != device.index {
-        return Err(Error::new(
-            ErrorKind::NotImplemented,
-            format!("record_stream: {stream} is of another device than the memory, device {}", device.index),
-        ));
-    }
-    locked.record_stream(id, handle.raw);
+    locked.record_stream(id, stream);
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Out of memory: the numbers, PyTorch's text, and who is told.
 
+use c10_core::DeviceIndex;
 use c10_core::bytes::format_size;
 
 use super::allocate::{Refused, Request};
@@ -19,10 +20,7 @@ const HINT: &str = " If reserved but unallocated memory is large try setting \
 pub(crate) fn refuse(locked: Locked<'_>, refused: Refused, callbacks: &Callbacks) -> Error {
     match refused {
         Refused::Driver(error) => error.into(),
-        Refused::TooLarge => Error::oom(
-            OutOfMemory { device: locked.device.index, ..OutOfMemory::default() },
-            "CUDA out of memory. Tried to allocate more than 1EB memory.".into(),
-        ),
+        Refused::TooLarge(requested) => too_large(locked.device.index, requested),
         Refused::Rejected(request) => {
             let numbers = match numbers(&locked, &request) {
                 Ok(numbers) => numbers,
@@ -51,6 +49,14 @@ pub(crate) fn refuse(locked: Locked<'_>, refused: Refused, callbacks: &Callbacks
             Error::oom(numbers, text)
         }
     }
+}
+
+/// The error of a request that no device could ever serve.
+pub(crate) fn too_large(device: DeviceIndex, requested: u64) -> Error {
+    Error::oom(
+        OutOfMemory { device, requested, ..OutOfMemory::default() },
+        "CUDA out of memory. Tried to allocate more than 1EB memory.".into(),
+    )
 }
 
 fn tell(numbers: &OutOfMemory, callbacks: &Callbacks) {

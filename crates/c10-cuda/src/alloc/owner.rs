@@ -90,7 +90,15 @@ impl Locked<'_> {
 unsafe fn run(context: *mut c_void) {
     // SAFETY: the context is a record, and its `DataPtr` kept the device until now.
     let record = unsafe { &*context.cast::<Record>() };
-    // SAFETY: as above; `free_owned` gives out the last reference instead of dropping it under the lock.
+    // SAFETY: as above.
     let device = unsafe { &*record.device };
-    drop(device.free_owned(record.index));
+    let mut locked = device.lock();
+    let id = locked.blocks.id_at(record.index).expect("a context is out, so its slot holds a block");
+    let freed = locked.free(id);
+    let last = locked.disown();
+    drop(locked);
+    // With the lock given up, whoever frees the last block may end the device: it is not touched from here on.
+    // That is why this is no method of it. Only now may the last reference go, which takes the lock.
+    freed.report();
+    drop(last);
 }

@@ -5,7 +5,7 @@ use c10_core::{DataPtr, DeviceIndex};
 use super::address_map::Place;
 use super::device::DeviceState;
 use super::ids::BlockId;
-use super::{CachingAllocator, DeviceStats, History, Snapshot, oom};
+use super::{CachingAllocator, DeviceStats, History, Snapshot, memory_summary, oom};
 use crate::driver::{DevicePtr, DriverError, MemoryInfo};
 use crate::error::Result;
 
@@ -16,6 +16,11 @@ impl CachingAllocator {
     /// All statistics of a device (`torch.cuda.memory_stats`).
     pub fn device_stats(&self, device: DeviceIndex) -> Result<DeviceStats> {
         Ok(self.device(device)?.lock().stats.clone())
+    }
+
+    /// The statistics of a device as a table (`torch.cuda.memory_summary`).
+    pub fn memory_summary(&self, device: DeviceIndex) -> Result<String> {
+        Ok(memory_summary(&self.device_stats(device)?, device, false))
     }
 
     /// Zeroes what only grows (`torch.cuda.reset_accumulated_memory_stats`).
@@ -87,7 +92,7 @@ impl CachingAllocator {
         let Some(Place::Block { device, id }) = self.0.raw.find(ptr.0) else { return Err(foreign()) };
         let locked = self.device(device)?.lock();
         // Another thread may have freed it meanwhile.
-        if locked.blocks.contains(id) { Ok(locked.segment_of(id)) } else { Err(foreign()) }
+        if locked.is_handed_out(id) { Ok(locked.segment_of(id)) } else { Err(foreign()) }
     }
 
     /// All segments and blocks, and what was recorded, if that is asked for; the devices one after the other.
@@ -111,8 +116,8 @@ impl CachingAllocator {
         }
     }
 
-    /// The last driver error that a free met and could not return, and forgets it. The block it concerns waits
-    /// and is tried again.
+    /// The last driver error that a free met and could not return, and forgets it. The block it concerns is tried
+    /// again, or, where the stream that used it is gone, waits until all of the device has been waited for.
     pub fn take_free_error(&self, device: DeviceIndex) -> Result<Option<DriverError>> {
         Ok(self.device(device)?.lock().unreported.take())
     }
@@ -129,6 +134,11 @@ impl CachingAllocator {
 }
 
 impl DeviceState {
+    /// Whether the block is still there and the program holds it.
+    pub(crate) fn is_handed_out(&self, id: BlockId) -> bool {
+        self.blocks.contains(id) && self.blocks[id].allocated
+    }
+
     /// The segment of a block: its first address and its size.
     fn segment_of(&self, id: BlockId) -> (DevicePtr, u64) {
         let mut first = &self.blocks[id];

@@ -53,7 +53,7 @@ impl CachingAllocator {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for an address that no raw call gave
-    /// out, or that has been given back: nothing is changed. What the driver reports, with caching off.
+    /// out, or that has been given back. What the driver reports, with caching off. Nothing is changed then.
     pub unsafe fn raw_delete(&self, ptr: DevicePtr) -> Result<()> {
         if ptr.is_null() {
             return Ok(());
@@ -69,7 +69,12 @@ impl CachingAllocator {
             }
             Place::Uncached { device } => {
                 // SAFETY: the map has given up the address, once; the caller answers for its use.
-                unsafe { uncached::free(&self.device(device)?.driver, ptr, place) }
+                let freed = unsafe { uncached::free(&self.device(device)?.driver, ptr) };
+                if freed.is_err() {
+                    // The memory is still there, and nobody else can have got its address.
+                    self.0.raw.insert(ptr.0, place);
+                }
+                freed
             }
         }
     }
@@ -79,12 +84,12 @@ impl CachingAllocator {
     /// # Errors
     /// As there.
     pub fn record_stream_raw(&self, ptr: DevicePtr, stream: Stream) -> Result<()> {
-        let handle = self.0.runtime.handle(stream)?;
+        let stream = self.0.runtime.handle(stream)?;
         match self.0.raw.find(ptr.0) {
             Some(Place::Block { device, id }) => {
-                // Another thread may free it meanwhile.
-                let find = |state: &DeviceState| state.blocks.contains(id).then_some(id);
-                record_use(self.device(device)?, find, stream, handle)
+                // Another thread may have freed it meanwhile: its id lives on while it is free.
+                let find = |state: &DeviceState| state.is_handed_out(id).then_some(id);
+                record_use(self.device(device)?, find, stream)
             }
             // Freeing straight to the driver waits for all of the device.
             Some(Place::Uncached { .. }) => Ok(()),

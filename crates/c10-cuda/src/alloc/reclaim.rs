@@ -9,21 +9,23 @@ use crate::driver::{DevicePtr, DriverError};
 
 impl Locked<'_> {
     /// Waits for all streams that blocks wait for, and gives back every segment that is wholly free
-    /// (`release_cached_blocks`).
+    /// (`release_cached_blocks`). Gives the first error, after all has been tried.
     pub(crate) fn release_cached_blocks(&mut self) -> Result<(), DriverError> {
-        self.synchronize_and_free_events()?;
-        self.release_blocks()
+        let waited = self.synchronize_and_free_events();
+        waited.and(self.release_blocks())
     }
 
-    /// Gives back every segment that is wholly free, the large pool's first.
+    /// Gives back every segment that is wholly free, the large pool's first; the first error, after all has been
+    /// tried.
     pub(crate) fn release_blocks(&mut self) -> Result<(), DriverError> {
-        let whole: Vec<_> = self.large.free.iter().chain(self.small.free.iter()).collect();
-        for id in whole {
+        let free: Vec<_> = self.large.free.iter().chain(self.small.free.iter()).collect();
+        let mut result = Ok(());
+        for id in free {
             if !self.blocks[id].is_split() {
-                self.release_block(id)?;
+                result = result.and(self.release_block(id));
             }
         }
-        Ok(())
+        result
     }
 
     /// Gives the segment at an address back if it is wholly free, and says whether it was.

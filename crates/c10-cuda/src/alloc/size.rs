@@ -26,7 +26,8 @@ pub(crate) fn round_size(bytes: u64, divisions: &RoundupPower2Divisions) -> u64 
         return MIN_BLOCK_SIZE;
     }
     let parts = divisions.of(bytes);
-    if parts > 1 && bytes > MIN_BLOCK_SIZE * parts {
+    // No request reaches a bound that saturates.
+    if parts > 1 && bytes > MIN_BLOCK_SIZE.saturating_mul(parts) {
         roundup_power2_next_division(bytes, parts)
     } else {
         bytes.next_multiple_of(MIN_BLOCK_SIZE)

@@ -47,7 +47,7 @@ pub struct DeviceStats {
 impl DeviceStats {
     /// Zeroes everything that only grows (`resetAccumulatedStats`).
     pub fn reset_accumulated(&mut self) {
-        self.for_each_array(StatArray::reset_accumulated);
+        self.arrays_mut().into_iter().for_each(StatArray::reset_accumulated);
         self.oversize_allocations.reset_accumulated();
         self.oversize_segments.reset_accumulated();
         self.num_alloc_retries = 0;
@@ -60,36 +60,37 @@ impl DeviceStats {
 
     /// Makes every peak the current value (`resetPeakStats`).
     pub fn reset_peak(&mut self) {
-        self.for_each_array(StatArray::reset_peak);
+        self.arrays_mut().into_iter().for_each(StatArray::reset_peak);
         self.oversize_allocations.reset_peak();
         self.oversize_segments.reset_peak();
     }
 
-    fn for_each_array(&mut self, mut f: impl FnMut(&mut StatArray)) {
-        let Self {
-            allocation,
-            segment,
-            active,
-            inactive_split,
-            allocated_bytes,
-            reserved_bytes,
-            active_bytes,
-            inactive_split_bytes,
-            requested_bytes,
-            ..
-        } = self;
-        for array in [
-            allocation,
-            segment,
-            active,
-            inactive_split,
-            allocated_bytes,
-            reserved_bytes,
-            active_bytes,
-            inactive_split_bytes,
-            requested_bytes,
-        ] {
-            f(array);
-        }
+    /// The statistics by pool, with PyTorch's names.
+    pub fn arrays(&self) -> [(&'static str, &StatArray); 9] {
+        [
+            ("allocation", &self.allocation),
+            ("segment", &self.segment),
+            ("active", &self.active),
+            ("inactive_split", &self.inactive_split),
+            ("allocated_bytes", &self.allocated_bytes),
+            ("reserved_bytes", &self.reserved_bytes),
+            ("active_bytes", &self.active_bytes),
+            ("inactive_split_bytes", &self.inactive_split_bytes),
+            ("requested_bytes", &self.requested_bytes),
+        ]
+    }
+
+    fn arrays_mut(&mut self) -> [&mut StatArray; 9] {
+        [
+            &mut self.allocation,
+            &mut self.segment,
+            &mut self.active,
+            &mut self.inactive_split,
+            &mut self.allocated_bytes,
+            &mut self.reserved_bytes,
+            &mut self.active_bytes,
+            &mut self.inactive_split_bytes,
+            &mut self.requested_bytes,
+        ]
     }
 }

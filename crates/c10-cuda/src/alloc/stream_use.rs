@@ -1,14 +1,21 @@
 //! Blocks that several streams use: `record_stream`, and the events that a free waits for.
+//!
+//! // Note [Streams that are gone]
+//! An event is recorded when a block is freed, so that it covers all that its stream holds by then. Somebody
+//! else's stream may have been destroyed before, and the streams of a runtime's pool are when the runtime ends
+//! before its memory. What such a stream held may still be running, and no event can stand for it any more. The
+//! block is *stranded*: it is reused only after all work of the device has been waited for, which happens when
+//! memory is short and in `empty_cache`, and no call names the stream again.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::device::{DeviceState, Locked};
 use super::ids::BlockId;
-use crate::driver::{DriverError, EventFlags, EventHandle};
+use crate::driver::{DriverError, EventFlags, EventHandle, Status, StreamHandle};
 
 impl Locked<'_> {
-    /// Records an event on each stream that uses a freed block. What the driver refuses waits in `unrecorded`
-    /// and is tried again, and so does the block.
+    /// Records an event on each stream that uses a freed block. When the driver refuses one, the block waits to
+    /// be tried again, or for all of the device where the stream is gone.
     pub(crate) fn insert_events(&mut self, id: BlockId) {
         while let Some(&stream) = self.blocks[id].stream_uses.last() {
             match self.record_event(stream) {
@@ -20,7 +27,9 @@ impl Locked<'_> {
                 }
                 Err(error) => {
                     self.unreported = Some(error);
-                    self.unrecorded.push(id);
+                    let is_gone = error.status == Status::InvalidHandle;
+                    let waiting = if is_gone { &mut self.stranded } else { &mut self.unrecorded };
+                    waiting.push(id);
                     return;
                 }
             }
@@ -28,13 +37,13 @@ impl Locked<'_> {
     }
 
     /// An event that stands for all that the stream holds now.
-    fn record_event(&mut self, stream: u64) -> Result<EventHandle, DriverError> {
-        let handle = self.stream(stream);
-        let event = match self.idle_events.pop() {
-            Some(event) => event,
-            None => self.driver().event_create(self.device.index, EventFlags::default())?,
+    fn record_event(&mut self, stream: StreamHandle) -> Result<EventHandle, DriverError> {
+        let idle = self.idle_events.iter().rposition(|event| event.device == stream.device);
+        let event = match idle {
+            Some(at) => self.idle_events.swap_remove(at),
+            None => self.driver().event_create(stream.device, EventFlags::default())?,
         };
-        match self.driver().event_record(event, handle) {
+        match self.driver().event_record(event, stream) {
             Ok(()) => Ok(event),
             Err(error) => {
                 self.idle_events.push(event);
@@ -67,7 +76,8 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// Waits for every event, and frees the blocks (`synchronize_and_free_events`).
+    /// Waits for every event, or where there is none for all of the device, and frees the blocks
+    /// (`synchronize_and_free_events`).
     pub(crate) fn synchronize_and_free_events(&mut self) -> Result<(), DriverError> {
         self.stats.num_sync_all_streams += 1;
         self.retry_unrecorded();
@@ -78,6 +88,34 @@ impl Locked<'_> {
             }
         }
         self.event_queues.clear();
+        if self.unrecorded.is_empty() && self.stranded.is_empty() {
+            Ok(())
+        } else {
+            self.synchronize_devices()
+        }
+    }
+
+    /// Waits for all work of every device that a block waits for, and frees all that wait.
+    pub(crate) fn synchronize_devices(&mut self) -> Result<(), DriverError> {
+        let queues = self.event_queues.iter().map(|(stream, _)| *stream);
+        let waiting = self.unrecorded.iter().chain(&self.stranded);
+        let uses = waiting.flat_map(|id| &self.blocks[*id].stream_uses).copied();
+        let devices: BTreeSet<_> = queues.chain(uses).map(|stream| stream.device).collect();
+        for device in devices {
+            self.driver().device_synchronize(device)?;
+        }
+        for at in 0..self.event_queues.len() {
+            while !self.event_queues[at].1.is_empty() {
+                self.pop_event(at);
+            }
+        }
+        self.event_queues.clear();
+        let mut waiting = std::mem::take(&mut self.unrecorded);
+        waiting.append(&mut self.stranded);
+        for id in waiting {
+            self.blocks[id].stream_uses.clear();
+            self.free_block(id);
+        }
         Ok(())
     }
 
@@ -90,16 +128,17 @@ impl Locked<'_> {
 
 impl DeviceState {
     /// Notes that a stream uses a block that is handed out.
-    pub(crate) fn record_stream(&mut self, id: BlockId, stream: u64) {
+    pub(crate) fn record_stream(&mut self, id: BlockId, stream: StreamHandle) {
+        let own = self.stream(self.blocks[id].stream);
         let block = &mut self.blocks[id];
-        if stream != block.stream
+        if stream != own
             && let Err(at) = block.stream_uses.binary_search(&stream)
         {
             block.stream_uses.insert(at, stream);
         }
     }
 
-    fn enqueue(&mut self, stream: u64, event: EventHandle, id: BlockId) {
+    fn enqueue(&mut self, stream: StreamHandle, event: EventHandle, id: BlockId) {
         let at = match self.event_queues.binary_search_by_key(&stream, |(s, _)| *s) {
             Ok(at) => at,
             Err(at) => {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::panic::catch_unwind;
 
 use crate::driver::StreamHandle;
 
@@ -70,7 +71,7 @@ pub struct History {
     /// Actions that are left out.
     pub skip_actions: Vec<TraceAction>,
     /// Gives the time of entries, in microseconds. Called under the device's lock: it must not use the
-    /// allocator.
+    /// allocator, or it waits for itself for ever. Where it panics the time is 0.
     pub clock: Option<fn() -> u64>,
     /// Whether what was recorded before is forgotten.
     pub clear: bool,
@@ -81,6 +82,15 @@ pub struct History {
 pub(crate) struct TraceRing {
     history: Option<History>,
     entries: VecDeque<TraceEntry>,
+}
+
+/// What a clock says; 0 when it panics: entries are made in deleters too, which may not unwind.
+fn now(clock: fn() -> u64) -> u64 {
+    catch_unwind(clock).unwrap_or_else(|payload| {
+        // Its destructor may panic too.
+        std::mem::forget(payload);
+        0
+    })
 }
 
 impl TraceRing {
@@ -107,7 +117,7 @@ impl TraceRing {
         if history.skip_actions.contains(&action) {
             return;
         }
-        let time_us = history.clock.map_or(0, |clock| clock());
+        let time_us = history.clock.map_or(0, now);
         if self.entries.len() == history.max_entries {
             self.entries.pop_front();
         }

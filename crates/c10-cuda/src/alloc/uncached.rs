@@ -6,7 +6,8 @@ use std::ffi::c_void;
 use c10_core::data_ptr::{DeleterEntry, same_deleter};
 use c10_core::{DataPtr, Device};
 
-use super::address_map::Place;
+use super::oom;
+use super::size::REQUEST_CAP;
 use crate::driver::{DevicePtr, Driver, Status};
 use crate::error::{Error, OutOfMemory, Result};
 use crate::sync::Arc;
@@ -23,6 +24,14 @@ pub(crate) fn allocate(driver: &Arc<dyn Driver>, device: u8, bytes: u64) -> Resu
 /// Whether memory came from here, whoever's allocator it was.
 pub(crate) fn is_own(ptr: &DataPtr) -> bool {
     same_deleter(ptr.root().deleter(), &DELETER)
+}
+
+/// The driver that memory from here came from; `None` for memory from elsewhere.
+pub(crate) fn driver_of(ptr: &DataPtr) -> Option<&Arc<dyn Driver>> {
+    // SAFETY: contexts under `DELETER` are owners.
+    let owner = unsafe { ptr.root().cast_context::<Owner>(&DELETER) }?;
+    // SAFETY: `ptr` has not ended, so that its owner is there; owners are never written.
+    Some(&unsafe { owner.as_ref() }.driver)
 }
 
 static DELETER: DeleterEntry = DeleterEntry::new("cuda_uncached", run);
@@ -42,6 +51,9 @@ unsafe fn run(context: *mut c_void) {
 
 /// The driver's memory for a raw call.
 pub(crate) fn malloc(driver: &Arc<dyn Driver>, device: u8, bytes: u64) -> Result<DevicePtr> {
+    if bytes >= REQUEST_CAP {
+        return Err(oom::too_large(device, bytes));
+    }
     driver.malloc(device, bytes).map_err(|error| {
         if error.status != Status::OutOfMemory {
             return error.into();
@@ -63,9 +75,8 @@ pub(crate) fn malloc(driver: &Arc<dyn Driver>, device: u8, bytes: u64) -> Result
 /// Gives the memory of a raw call back.
 ///
 /// # Safety
-/// `ptr` is at `place`, and no work uses it that its stream does not order before this.
-pub(crate) unsafe fn free(driver: &Arc<dyn Driver>, ptr: DevicePtr, place: Place) -> Result<()> {
-    debug_assert!(matches!(place, Place::Uncached { .. }));
+/// `ptr` came from [`malloc`], and no work uses it that its stream does not order before this.
+pub(crate) unsafe fn free(driver: &Arc<dyn Driver>, ptr: DevicePtr) -> Result<()> {
     // SAFETY: the caller gives up the memory, which came from `malloc`.
     Ok(unsafe { driver.free(ptr) }?)
 }

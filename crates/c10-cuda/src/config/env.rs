@@ -1,4 +1,4 @@
-//! The only reader of the environment.
+//! Which variables of the environment are read, and which of them wins.
 
 use super::Config;
 use crate::error::{Error, ErrorKind, Result};

@@ -141,7 +141,16 @@ impl Config {
     /// # Errors
     /// As [`parse`](Self::parse), naming the variable.
     pub fn from_env() -> Result<Self> {
-        env::read(|name| std::env::var(name).ok())
+        Self::from_vars(|name| std::env::var(name).ok())
+    }
+
+    /// [`from_env`](Self::from_env) for an environment that the caller makes up: `variable` gives the value of a
+    /// variable that is set.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn from_vars(variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        env::read(variable)
     }
 
     /// Whether the numbers are ones that the allocator can work with, as the text form would have seen to.

@@ -66,18 +66,24 @@ pub(crate) fn set_stream(
 }
 
 fn update(runtime: u64, alive: &Arc<()>, devices: DeviceIndex, change: impl FnOnce(&mut Entry)) -> Current {
-    ENTRIES.with_borrow_mut(|entries| {
+    let mut change = Some(change);
+    let mut apply = |entry: &mut Entry| {
+        change.take().expect("one entry is changed")(entry);
+        let current = Current { device: entry.device, stream: entry.streams[usize::from(entry.device)].1 };
+        LAST.set((runtime, current));
+        current
+    };
+    let changed = ENTRIES.try_with(|entries| {
+        let mut entries = entries.borrow_mut();
         let at = entries.iter().position(|e| e.runtime == runtime).unwrap_or_else(|| {
             entries.retain(|e| e.alive.strong_count() > 0);
             entries.push(Entry::new(runtime, alive, devices));
             entries.len() - 1
         });
-        let entry = &mut entries[at];
-        change(entry);
-        let current = Current { device: entry.device, stream: entry.streams[usize::from(entry.device)].1 };
-        LAST.set((runtime, current));
-        current
-    })
+        apply(&mut entries[at])
+    });
+    // The thread is ending, and its entries have gone before whoever asks: what is left is the default.
+    changed.unwrap_or_else(|_| apply(&mut Entry::new(runtime, alive, devices)))
 }
 
 impl Entry {

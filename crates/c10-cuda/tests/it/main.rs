@@ -1,11 +1,31 @@
 //! Behaviour of `c10-cuda` at its edge.
+#![expect(clippy::unwrap_used, reason = "what a test's helpers do not expect stops the test")]
 
+mod machine;
+mod model;
+mod program;
+mod rig;
+mod support;
+
+mod alloc_basic;
+mod alloc_config;
+mod alloc_faults;
+mod alloc_model;
+mod alloc_oom;
+mod alloc_raw;
+mod alloc_snapshot;
+mod alloc_streams;
+mod alloc_threads;
 mod decorators;
 mod driver_rules;
+mod events;
+mod guards;
+mod hooks;
+mod runtime;
 mod sim_faults;
 mod sim_memory;
-mod summary;
 mod sim_placement;
 mod sim_schedule;
 mod sim_work;
-mod support;
+mod storages;
+mod summary;

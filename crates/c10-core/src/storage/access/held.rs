@@ -14,6 +14,11 @@ use std::sync::MutexGuard;
 use super::lock::Wait;
 use crate::sync::thread_local;
 
+#[cfg(loom)]
+thread_local! {
+    static HELD: Cell<usize> = Cell::new(0);
+}
+#[cfg(not(loom))]
 thread_local! {
     static HELD: Cell<usize> = const { Cell::new(0) };
 }

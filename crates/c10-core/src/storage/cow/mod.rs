@@ -147,7 +147,9 @@ impl Shared {
             None => fresh::default_allocator(original.device().device_type())?,
         };
         let block = fresh::allocate(&*allocator, original.device(), self.size)?;
-        fresh::copy(&*allocator, &block, original, self.size)?;
+        // Done before the share is given back: whoever is left alone with the original may write it at once, on a
+        // stream that knows nothing of this one.
+        fresh::copy_now(&*allocator, &block, original, self.size)?;
         Ok(block)
     }
 }
