@@ -16,7 +16,8 @@
 //!
 //! The counts: `held` grows when memory was given and shrinks when it is back, `pending` counts what is queued
 //! or about to be freed, and live bytes are the difference. Requests that run at one time do not see each
-//! other, so that held bytes may pass the bound by what other threads are asking for at that moment.
+//! other: held bytes may pass the bound by what other threads are asking for at that moment, and by the one
+//! block that each of them may be freeing.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -187,9 +188,8 @@ unsafe impl Allocator for DeferredFreeAllocator {
 impl Drop for DeferredFreeAllocator {
     fn drop(&mut self) {
         let waiting = self.shared.queue.close();
-        self.shared.free_all(waiting);
-        // What a request had taken off the queue before.
-        self.shared.flush();
+        let backlog = mem::take(&mut *lock(&self.shared.backlog));
+        waiting.chain(backlog).for_each(|node| self.shared.free(node));
     }
 }
 
@@ -219,10 +219,10 @@ impl Shared {
         }
     }
 
+    /// Frees what waits now, block by block off the common backlog: a request of another thread that needs
+    /// room can then take its part, and does not find that all of it is taken and none of it free.
     fn flush(&self) -> usize {
-        // In a statement of its own: nothing is freed under the lock, which a deleter may come to want.
-        let backlog = mem::take(&mut *lock(&self.backlog));
-        self.free_all(backlog) + self.free_all(self.queue.take_all())
+        self.free_some(self.pending.load(Ordering::Relaxed))
     }
 
     /// Frees what stands in the way of `bytes` bytes more. See Note [Deferral up to the peak].
@@ -244,13 +244,14 @@ impl Shared {
     }
 
     /// Frees what waits until that has been `bytes` bytes, whatever comes to wait meanwhile.
-    fn free_some(&self, bytes: usize) {
+    fn free_some(&self, bytes: usize) -> usize {
         let mut freed = 0;
         while freed < bytes {
-            let Some(node) = self.next_waiting() else { return };
+            let Some(node) = self.next_waiting() else { break };
             freed += node.value.bytes;
             self.free(node);
         }
+        freed
     }
 
     fn next_waiting(&self) -> Option<Box<Node<Block>>> {
@@ -261,28 +262,12 @@ impl Shared {
         })
     }
 
-    fn free_all(&self, nodes: impl Iterator<Item = Box<Node<Block>>>) -> usize {
-        let mut bytes = 0;
-        for node in nodes {
-            bytes += node.value.bytes;
-            drop(node);
-        }
-        self.let_go(bytes);
-        bytes
-    }
-
     fn free(&self, node: Box<Node<Block>>) {
         let bytes = node.value.bytes;
         drop(node);
-        self.let_go(bytes);
-    }
-
-    /// Counts bytes as given back, once they are.
-    fn let_go(&self, bytes: usize) {
-        if bytes > 0 {
-            self.held.fetch_sub(bytes, Ordering::Relaxed);
-            self.pending.fetch_sub(bytes, Ordering::Relaxed);
-        }
+        // Counted once it is given back.
+        self.held.fetch_sub(bytes, Ordering::Relaxed);
+        self.pending.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     fn hold(&self, bytes: usize) {
