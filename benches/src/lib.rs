@@ -1,1 +1,7 @@
-//! What the benches share.
+//! What the benches share: the programs that they time, and the yardstick that says when the machine is quiet.
+
+pub mod arguments;
+pub mod mt19937;
+pub mod programs;
+pub mod recurrent;
+pub mod yardstick;

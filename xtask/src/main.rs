@@ -28,7 +28,7 @@ enum Command {
     Demo,
     /// Runs every test of the workspace; the last line printed is `N passed, N failed`
     Test,
-    /// Runs the benches; what follows `--` goes to criterion
+    /// Runs the benches, or times the allocator beside PyTorch's; what follows `--` goes to criterion
     Bench(bench::Args),
     /// Builds the documentation site in `target/doc`: the crates' pages and the guides
     Doc,

@@ -75,8 +75,12 @@ fn closing_beside_a_push_loses_nothing() {
 }
 
 fn deferred(bound: usize) -> (DeferredFreeAllocator, Arc<CountingAllocator>) {
+    deferred_by(MaxPending::Bytes(bound))
+}
+
+fn deferred_by(max_pending: MaxPending) -> (DeferredFreeAllocator, Arc<CountingAllocator>) {
     let counter = Arc::new(CountingAllocator::new(Arc::new(CpuAllocator)));
-    let config = DeferredFreeConfig { max_pending: MaxPending::Bytes(bound), allow_devices: false };
+    let config = DeferredFreeConfig { max_pending, allow_devices: false };
     (DeferredFreeAllocator::try_new(counter.clone(), config).unwrap(), counter)
 }
 
@@ -101,6 +105,27 @@ fn deferred_frees_keep_their_bound_and_lose_nothing() {
         drop(deferred);
         assert_eq!(counter.counts().bytes.current, 0);
         assert_eq!(counter.counts().allocations.freed, 2);
+    });
+}
+
+#[test]
+fn requests_and_a_flush_share_what_waits() {
+    loom::model(|| {
+        let (deferred, counter) = deferred_by(MaxPending::UpToPeak(2));
+        let deferred = Arc::new(deferred);
+        drop([deferred.allocate(8).unwrap(), deferred.allocate(8).unwrap()]);
+        let request = {
+            let deferred = Arc::clone(&deferred);
+            thread::spawn(move || deferred.allocate(8).unwrap())
+        };
+        deferred.flush();
+        let held = request.join().unwrap();
+        assert!(deferred.held_bytes() <= 16 && deferred.held_bytes_peak() == 16);
+        assert_eq!(counter.counts().bytes.current as usize, deferred.held_bytes());
+        drop(held);
+        drop(deferred);
+        assert_eq!(counter.counts().bytes.current, 0);
+        assert_eq!(counter.counts().allocations.freed, 3);
     });
 }
 

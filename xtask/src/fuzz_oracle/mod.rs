@@ -8,7 +8,7 @@ mod compare;
 mod conf;
 mod coverage;
 mod generate;
-mod oracle;
+pub(crate) mod oracle;
 mod random;
 mod run;
 mod shrink;
@@ -62,7 +62,7 @@ pub(crate) struct Args {
 /// # Errors
 /// A program could not be built or started, or a file not written. A difference shows in the exit code.
 pub(crate) fn run(args: &Args) -> Result {
-    let oracle = match oracle::find()? {
+    let oracle = match oracle::find("torch_replay")? {
         Found::At(program) => program,
         Found::Missing(why) => {
             println!("skipped: {why}");

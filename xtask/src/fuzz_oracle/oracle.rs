@@ -13,16 +13,16 @@ pub(crate) enum Found {
     Missing(String),
 }
 
-/// Finds `torch_replay` under `ORACLE_DIR` (by default `~/.cache/pytorch-oracle`), and builds it when it is not
-/// there. One that is there is taken as it is: remove it to have it built again.
+/// Finds a program, such as `torch_replay`, under `ORACLE_DIR` (by default `~/.cache/pytorch-oracle`), and builds
+/// it when it is not there. One that is there is taken as it is: remove it to have it built again.
 ///
 /// # Errors
 /// A command could not be started.
-pub(crate) fn find() -> Result<Found> {
+pub(crate) fn find(program: &str) -> Result<Found> {
     let Some(folder) = folder() else {
         return Ok(Found::Missing("neither ORACLE_DIR nor HOME is set".to_owned()));
     };
-    let program = folder.join("build/torch_replay");
+    let program = folder.join("build").join(program);
     if program.exists() {
         return Ok(Found::At(program));
     }

@@ -1,38 +1,56 @@
 #![expect(unsafe_code, reason = "pairs boxed queue nodes with the deleter that puts them on the queue")]
 //! [`DeferredFreeAllocator`]: an adaptor that frees memory later, in bulk.
 //!
-//! A deleter puts its memory on a lock-free queue, which is one compare-and-exchange, and returns; whoever
-//! finds the queue at its bound gives all of it back to the inner allocator. Nothing is lost if nobody does:
-//! the end of the adaptor frees what is queued, and memory that outlives it is freed at once.
+//! A deleter puts its memory on a lock-free queue, which is one compare-and-exchange, and returns. The queue
+//! goes back to the inner allocator in bulk: by [`flush`](DeferredFreeAllocator::flush), or as the bound
+//! ([`MaxPending`]) has it. Nothing is lost if nobody flushes: the end of the adaptor frees what is queued, and
+//! memory that outlives it is freed at once.
 //!
-//! What memory this costs: queued bytes never exceed the bound ([`MaxPending`]). By default that is a sixteenth
-//! of the most bytes that were ever held, live or queued; so at any time held ≤ most live + held_max / 16,
-//! and the peak is at most 16/15 of what freeing at once needs, below 7 % more.
+//! // Note [Deferral up to the peak]
+//! A program whose memory falls and rises again pays for a fall when it frees, and where the system takes the
+//! pages back, for the rise too: they are faulted in anew. Yet what waits while memory is low costs no peak, if
+//! it is gone before memory has risen again. So [`MaxPending::UpToPeak`] bounds live and waiting bytes together,
+//! by the most that were live at once, and keeps the bound where they grow: a request that would pass it first
+//! frees a batch of what waits. A burst of frees is then paid by the requests that follow, and the inner
+//! allocator is asked for memory right after it got some back.
+//!
+//! The counts: `held` grows when memory was given and shrinks when it is back, `pending` counts what is queued
+//! or about to be freed, and live bytes are the difference. Requests that run at one time do not see each
+//! other: held bytes may pass the bound by what other threads are asking for at that moment, and by the one
+//! block that each of them may be freeing.
 
 use std::ffi::c_void;
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 
 use super::Allocator;
-use super::hand_over::{HandOver, Node};
+use super::hand_over::{HandOver, Node, Taken};
 use crate::data_ptr::{DataPtr, DeleterEntry};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Mutex, lock};
 
 /// How many bytes a [`DeferredFreeAllocator`] may have waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaxPending {
-    /// One part in this many of the most bytes that were held at once, live or waiting; 0 is none.
+    /// So many that live and waiting bytes together never exceed the most that were live at once: the peak is
+    /// that of freeing at once. A request that would pass it frees, the newest first, what it takes and one
+    /// part in this many of that peak besides (0: nothing besides). What waits is held until then, or until a
+    /// flush.
+    UpToPeak(u32),
+    /// One part in this many of the most bytes that were held at once, live or waiting; 0 is none. The free
+    /// that would pass it frees all that waits.
     PeakPart(u32),
-    /// So many bytes.
+    /// So many bytes. As [`PeakPart`](Self::PeakPart) otherwise.
     Bytes(usize),
 }
 
 /// How a [`DeferredFreeAllocator`] works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeferredFreeConfig {
-    /// How many bytes may wait; a sixteenth of the peak unless said otherwise.
+    /// How many bytes may wait; unless said otherwise as many as do not raise the peak, freed in quarters of it.
     pub max_pending: MaxPending,
     /// Whether memory other than the host's may wait too. Its order with work on streams is then for the
     /// caller to keep.
@@ -41,7 +59,7 @@ pub struct DeferredFreeConfig {
 
 impl Default for DeferredFreeConfig {
     fn default() -> Self {
-        Self { max_pending: MaxPending::PeakPart(16), allow_devices: false }
+        Self { max_pending: MaxPending::UpToPeak(4), allow_devices: false }
     }
 }
 
@@ -56,11 +74,14 @@ struct Shared {
     inner: Arc<dyn Allocator>,
     max_pending: MaxPending,
     queue: HandOver<Block>,
+    /// What was taken off the queue to free some of it. Locked to take one out, and not to free it.
+    backlog: Mutex<Taken<Block>>,
     /// The bytes of the queued blocks, and of those about to be queued.
     pending: AtomicUsize,
     /// The bytes that the inner allocator gave and has not got back.
     held: AtomicUsize,
     held_peak: AtomicUsize,
+    live_peak: AtomicUsize,
 }
 
 /// A piece of the inner allocator's memory. In a box it is the context of the pointer given out, and later
@@ -91,9 +112,11 @@ impl DeferredFreeAllocator {
             inner,
             max_pending: config.max_pending,
             queue: HandOver::new(),
+            backlog: Mutex::new(Taken::default()),
             pending: AtomicUsize::new(0),
             held: AtomicUsize::new(0),
             held_peak: AtomicUsize::new(0),
+            live_peak: AtomicUsize::new(0),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -108,7 +131,7 @@ impl DeferredFreeAllocator {
         self.shared.pending.load(Ordering::Relaxed)
     }
 
-    /// The most bytes that may wait now.
+    /// The most bytes that may wait now, if no more are allocated.
     pub fn max_pending_bytes(&self) -> usize {
         self.shared.bound()
     }
@@ -140,6 +163,7 @@ unsafe impl Allocator for DeferredFreeAllocator {
         if bytes == 0 {
             return shared.inner.allocate(0);
         }
+        shared.make_room(bytes);
         let inner = match shared.inner.allocate(bytes) {
             Ok(inner) => inner,
             // What waits here may be what the inner allocator lacks.
@@ -164,7 +188,8 @@ unsafe impl Allocator for DeferredFreeAllocator {
 impl Drop for DeferredFreeAllocator {
     fn drop(&mut self) {
         let waiting = self.shared.queue.close();
-        self.shared.free_all(waiting);
+        let backlog = mem::take(&mut *lock(&self.shared.backlog));
+        waiting.chain(backlog).for_each(|node| self.shared.free(node));
     }
 }
 
@@ -186,7 +211,7 @@ impl Shared {
         let bytes = node.value.bytes;
         // Reserved before it is queued: the queue never holds more than was reserved within the bound.
         let pending = self.pending.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if pending > self.bound() {
+        if self.max_pending_at_free().is_some_and(|bound| pending > bound) {
             self.free(node);
             self.flush();
         } else if let Err(node) = self.queue.push(node) {
@@ -194,47 +219,88 @@ impl Shared {
         }
     }
 
+    /// Frees what waits now, block by block off the common backlog: a request of another thread that needs
+    /// room can then take its part, and does not find that all of it is taken and none of it free.
     fn flush(&self) -> usize {
-        self.free_all(self.queue.take_all())
+        self.free_some(self.pending.load(Ordering::Relaxed))
     }
 
-    fn free_all(&self, nodes: impl Iterator<Item = Box<Node<Block>>>) -> usize {
-        let mut bytes = 0;
-        for node in nodes {
-            bytes += node.value.bytes;
-            drop(node);
+    /// Frees what stands in the way of `bytes` bytes more. See Note [Deferral up to the peak].
+    #[inline]
+    fn make_room(&self, bytes: usize) {
+        let MaxPending::UpToPeak(part) = self.max_pending else { return };
+        let pending = self.pending.load(Ordering::Acquire);
+        if pending == 0 {
+            return;
         }
-        self.let_go(bytes);
-        bytes
+        let held = self.held.load(Ordering::Relaxed);
+        let live = held.saturating_sub(pending).saturating_add(bytes);
+        let peak = live.max(self.live_peak.load(Ordering::Relaxed));
+        let wanted = held.saturating_add(bytes);
+        if wanted > peak {
+            let batch = peak.checked_div(part as usize).unwrap_or(0);
+            self.free_some((wanted - peak).saturating_add(batch));
+        }
+    }
+
+    /// Frees what waits until that has been `bytes` bytes, whatever comes to wait meanwhile.
+    fn free_some(&self, bytes: usize) -> usize {
+        let mut freed = 0;
+        while freed < bytes {
+            let Some(node) = self.next_waiting() else { break };
+            freed += node.value.bytes;
+            self.free(node);
+        }
+        freed
+    }
+
+    fn next_waiting(&self) -> Option<Box<Node<Block>>> {
+        let mut backlog = lock(&self.backlog);
+        backlog.next().or_else(|| {
+            *backlog = self.queue.take_all();
+            backlog.next()
+        })
     }
 
     fn free(&self, node: Box<Node<Block>>) {
         let bytes = node.value.bytes;
         drop(node);
-        self.let_go(bytes);
-    }
-
-    /// Counts bytes as given back, once they are.
-    fn let_go(&self, bytes: usize) {
-        if bytes > 0 {
-            self.pending.fetch_sub(bytes, Ordering::Relaxed);
-            self.held.fetch_sub(bytes, Ordering::Relaxed);
-        }
+        // Counted once it is given back.
+        self.held.fetch_sub(bytes, Ordering::Relaxed);
+        self.pending.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     fn hold(&self, bytes: usize) {
+        // First: what is freed from here on is then counted too little, and not too much.
+        let pending = self.pending.load(Ordering::Acquire);
         let held = self.held.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if held > self.held_peak.load(Ordering::Relaxed) {
-            self.held_peak.fetch_max(held, Ordering::Relaxed);
+        raise(&self.held_peak, held);
+        raise(&self.live_peak, held.saturating_sub(pending));
+    }
+
+    /// The most bytes that may wait, where a free that passes it flushes.
+    #[inline]
+    fn max_pending_at_free(&self) -> Option<usize> {
+        match self.max_pending {
+            MaxPending::UpToPeak(_) => None,
+            MaxPending::Bytes(bytes) => Some(bytes),
+            MaxPending::PeakPart(0) => Some(0),
+            MaxPending::PeakPart(part) => Some(self.held_peak.load(Ordering::Relaxed) / part as usize),
         }
     }
 
     fn bound(&self) -> usize {
-        match self.max_pending {
-            MaxPending::Bytes(bytes) => bytes,
-            MaxPending::PeakPart(0) => 0,
-            MaxPending::PeakPart(part) => self.held_peak.load(Ordering::Relaxed) / part as usize,
-        }
+        self.max_pending_at_free().unwrap_or_else(|| {
+            let live = self.held.load(Ordering::Relaxed).saturating_sub(self.pending.load(Ordering::Relaxed));
+            self.live_peak.load(Ordering::Relaxed).saturating_sub(live)
+        })
+    }
+}
+
+/// Makes `peak` at least `value`.
+fn raise(peak: &AtomicUsize, value: usize) {
+    if value > peak.load(Ordering::Relaxed) {
+        peak.fetch_max(value, Ordering::Relaxed);
     }
 }
 

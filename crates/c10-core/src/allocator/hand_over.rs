@@ -85,7 +85,7 @@ impl<T> HandOver<T> {
                 Err(other) => newest = other,
             }
         }
-        Taken { next: ptr::null_mut(), owned: PhantomData }
+        Taken::default()
     }
 
     /// Takes all nodes and gives back every later one to its pusher.
@@ -118,6 +118,15 @@ impl<T> Drop for HandOver<T> {
 pub struct Taken<T> {
     next: *mut Node<T>,
     owned: PhantomData<Box<Node<T>>>,
+}
+
+// SAFETY: it owns its nodes alone, as boxes.
+unsafe impl<T: Send> Send for Taken<T> {}
+
+impl<T> Default for Taken<T> {
+    fn default() -> Self {
+        Self { next: ptr::null_mut(), owned: PhantomData }
+    }
 }
 
 impl<T> Iterator for Taken<T> {

@@ -7,6 +7,7 @@ use c10_core::allocator::{
     Allocator, CountingAllocator, CpuAllocator, DeferredFreeAllocator, DeferredFreeConfig, Fault,
     FaultAllocator, LimitAllocator, MaxPending,
 };
+use c10_core::reporting::{MemoryEvent, MemoryObserver, attach};
 use c10_core::{Device, ErrorKind};
 
 /// A queue of at most `bytes` over a counter of what it holds.
@@ -69,7 +70,23 @@ fn the_end_of_the_adaptor_frees_what_waits() {
 
 #[test]
 fn the_peak_is_at_most_a_tenth_higher_than_freeing_at_once() {
-    let (deferred, counter) = queue(DeferredFreeConfig::default().max_pending);
+    let (peak, live_peak) = peaks_of_waves(MaxPending::PeakPart(16));
+    assert!(peak > live_peak, "some frees waited");
+    assert!(peak as f64 <= live_peak as f64 * 1.1, "{peak} against {live_peak}");
+}
+
+#[test]
+fn by_default_the_peak_is_that_of_freeing_at_once() {
+    for part in [0, 1, 4, 1000] {
+        let (peak, live_peak) = peaks_of_waves(MaxPending::UpToPeak(part));
+        assert_eq!(peak, live_peak, "{part}");
+    }
+    assert_eq!(DeferredFreeConfig::default().max_pending, MaxPending::UpToPeak(4));
+}
+
+/// The most bytes held, and the most live at once, of waves of small buffers.
+fn peaks_of_waves(max_pending: MaxPending) -> (i64, i64) {
+    let (deferred, counter) = queue(max_pending);
     let (mut live_now, mut live_peak) = (0_i64, 0);
     let mut held = std::collections::VecDeque::new();
     for step in 0..20_000_usize {
@@ -85,9 +102,77 @@ fn the_peak_is_at_most_a_tenth_higher_than_freeing_at_once() {
         }
     }
     let peak = counter.counts().bytes.peak;
-    assert!(peak > live_peak, "some frees waited");
-    assert!(peak as f64 <= live_peak as f64 * 1.1, "{peak} against {live_peak}");
     assert_eq!(deferred.held_bytes_peak() as i64, peak);
+    (peak, live_peak)
+}
+
+#[test]
+fn up_to_the_peak_requests_free_in_batches_and_bursts_wait() {
+    let (deferred, counter) = queue(MaxPending::UpToPeak(4));
+    let held: Vec<_> = (0..8).map(|_| deferred.allocate(100).unwrap()).collect();
+    drop(held);
+    assert_eq!((live(&counter), deferred.pending_bytes(), deferred.max_pending_bytes()), (800, 800, 800));
+    let mut again = Vec::new();
+    let mut pending = Vec::new();
+    for _ in 0..8 {
+        again.push(deferred.allocate(100).unwrap());
+        pending.push(deferred.pending_bytes());
+    }
+    assert_eq!(pending, [500, 500, 500, 200, 200, 200, 0, 0], "each batch is the request's 100 and 200 more");
+    assert_eq!((live(&counter), counter.counts().bytes.peak), (800, 800));
+    drop(again);
+    let _larger = deferred.allocate(1000).unwrap();
+    assert_eq!((deferred.pending_bytes(), deferred.held_bytes_peak()), (0, 1000));
+}
+
+#[test]
+fn a_flush_takes_what_a_request_left_too() {
+    let (deferred, counter) = queue(MaxPending::UpToPeak(0));
+    drop((0..4).map(|_| deferred.allocate(100).unwrap()).collect::<Vec<_>>());
+    let held = deferred.allocate(100).unwrap();
+    drop(deferred.allocate(50).unwrap());
+    assert_eq!(deferred.pending_bytes(), 250);
+    assert_eq!(deferred.flush(), 250);
+    assert_eq!((live(&counter), deferred.held_bytes()), (100, 100));
+    drop(held);
+    drop(deferred.allocate(100).unwrap());
+    drop(deferred);
+    assert_eq!(live(&counter), 0);
+}
+
+#[test]
+fn a_refused_request_does_not_loosen_the_bound() {
+    let limit = Arc::new(LimitAllocator::new(Arc::new(CpuAllocator), 1000));
+    let deferred = DeferredFreeAllocator::try_new(limit.clone(), DeferredFreeConfig::default()).unwrap();
+    drop(deferred.allocate(100).unwrap());
+    for bytes in [2000, usize::MAX] {
+        assert_eq!(deferred.allocate(bytes).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    }
+    drop(deferred.allocate(60).unwrap());
+    let _held = deferred.allocate(60).unwrap();
+    assert!(limit.live_bytes() <= 100);
+}
+
+#[test]
+fn what_is_freed_at_a_request_may_itself_allocate() {
+    /// Allocates from the queue whenever memory of its own process is freed.
+    struct Greedy(Arc<DeferredFreeAllocator>);
+    impl MemoryObserver for Greedy {
+        fn on_memory(&self, event: &MemoryEvent) {
+            if event.bytes == -777 {
+                drop(self.0.allocate(777).unwrap());
+            }
+        }
+    }
+    let inner = Arc::new(CpuAllocator);
+    let deferred = DeferredFreeAllocator::try_new(inner, DeferredFreeConfig::default()).unwrap();
+    let deferred = Arc::new(deferred);
+    let _attached = attach(Arc::new(Greedy(deferred.clone())));
+    for _ in 0..10 {
+        drop(deferred.allocate(777).unwrap());
+    }
+    deferred.flush();
+    assert!(deferred.held_bytes() <= 777);
 }
 
 #[test]
