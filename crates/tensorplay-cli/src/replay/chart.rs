@@ -10,7 +10,7 @@ const EIGHTHS: [char; 8] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇'
 
 /// The largest values of each stretch of a history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Timeline {
+pub(crate) struct Timeline {
     events: usize,
     /// Allocated and reserved bytes, by column.
     columns: Vec<(u64, u64)>,
@@ -22,8 +22,8 @@ impl Timeline {
         Self { events, columns: Vec::new() }
     }
 
-    /// Notes the bytes after an event.
-    pub(super) fn note(&mut self, event: usize, allocated: u64, reserved: u64) {
+    /// Notes the allocated and the reserved bytes after an event.
+    pub(super) fn note(&mut self, event: usize, (allocated, reserved): (u64, u64)) {
         let column = event * COLUMNS.min(self.events) / self.events.max(1);
         if self.columns.len() <= column {
             // Stretches without an event of their own repeat the last.

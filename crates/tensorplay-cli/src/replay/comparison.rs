@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 
 use c10_cuda::{DeviceStats, Error};
 
+use super::chart::Timeline;
 use super::history::History;
 use super::player::{Allocated, Player, Stage};
 use super::pools::{Pool, Pools};
@@ -23,6 +24,7 @@ pub(super) struct Compared {
     pub(super) segments: SegmentAgreement,
     pub(super) first_difference: Option<Difference>,
     pub(super) stats: DeviceStats,
+    pub(super) timeline: Timeline,
 }
 
 impl Compared {
@@ -42,8 +44,10 @@ pub(super) fn compare(
     progress: &Progress,
 ) -> Result<Compared, Error> {
     let mut comparison = Comparison::new(history, stage)?;
+    let mut timeline = Timeline::new(history.trace.len());
     for (index, event) in history.trace.iter().enumerate() {
         comparison.step(index, event)?;
+        timeline.note(index, comparison.player.bytes()?);
         progress.step();
     }
     comparison.settle_obtained(history.trace.len(), None);
@@ -53,6 +57,7 @@ pub(super) fn compare(
         segments: comparison.agreement,
         first_difference: comparison.first_difference,
         stats: comparison.player.stats()?,
+        timeline,
     })
 }
 

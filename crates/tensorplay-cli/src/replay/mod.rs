@@ -1,6 +1,7 @@
 //! `tensorplay replay`: a recorded history, run again.
 
 mod args;
+mod chart;
 mod progress;
 mod given;
 

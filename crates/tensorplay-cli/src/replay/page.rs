@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use super::chart::Timeline;
 use super::recording::Recording;
 use super::report::{Comparison, DeviceReport, OrderOfEquals, OutOfMemory, Replay, ReplayReport};
 use crate::size::ByteSize;
@@ -24,6 +25,7 @@ pub(crate) fn page(report: &ReplayReport) -> String {
         page.line("");
         page.verdict(device);
         page.memory(device);
+        page.timeline(&device.replay.timeline);
         page.recording(&device.recording);
         page.replay(&device.replay);
         page.notes(device.recording.notes.iter().chain(&device.replay.notes));
@@ -111,6 +113,15 @@ impl Page {
         row("reserved", recorded, peaks.reserved_bytes, "what the driver had given");
         let about = format!("{:.1} % of it, reserved beyond the peak of allocated", 100.0 * peaks.waste());
         row("waste", None, peaks.waste_bytes(), &about);
+    }
+
+    /// Memory over the events, as a picture.
+    fn timeline(&mut self, timeline: &Timeline) {
+        let picture = timeline.picture();
+        if !picture.is_empty() {
+            self.heading("From the first event to the last: █ allocated, · reserved");
+            picture.iter().for_each(|line| self.line(line));
+        }
     }
 
     fn recording(&mut self, recording: &Recording) {

@@ -202,6 +202,12 @@ impl Player {
         self.waiting.get(&recorded).map(|waiting| waiting.address)
     }
 
+    /// Bytes that the program holds, and bytes of all segments.
+    pub(super) fn bytes(&self) -> Result<(u64, u64), Error> {
+        let allocated = self.allocator.memory_allocated(self.device)?;
+        Ok((allocated, self.allocator.memory_reserved(self.device)?))
+    }
+
     /// The statistics now.
     pub(super) fn stats(&self) -> Result<DeviceStats, Error> {
         // No segment is there; blocks whose streams have passed are freed.

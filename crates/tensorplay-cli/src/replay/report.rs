@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::chart::Timeline;
 use super::recording::Recording;
 
 /// The result of `tensorplay replay`.
@@ -51,6 +52,9 @@ pub(crate) struct Replay {
     pub(crate) comparison: Option<Comparison>,
     /// The first request that was refused, in a what-if: the history does not fit.
     pub(crate) out_of_memory: Option<OutOfMemory>,
+    /// Memory over the history, for the page.
+    #[serde(skip)]
+    pub(crate) timeline: Timeline,
     /// What is to be known about the replay.
     pub(crate) notes: Vec<String>,
     /// The table of `torch.cuda.memory_summary` at the end.

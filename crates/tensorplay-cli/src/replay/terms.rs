@@ -7,13 +7,14 @@ use c10_core::stat::StatArray;
 use c10_cuda::alloc::memory_summary;
 use c10_cuda::{Config, DeviceStats, Error, OrderOfEquals};
 
+use super::chart::Timeline;
 use super::comparison::{Compared, compare};
 use super::given;
 use super::history::History;
 use super::lane::Lanes;
 use super::player::Stage;
 use super::progress::Progress;
-use super::report::{self, Comparison, Mode, OutOfMemory, Peaks, Replay};
+use super::report::{self, Comparison, Mode, Peaks, Replay};
 use super::what_if::what_if;
 use crate::conf_text::conf_text;
 use crate::snapshot::{AllocatorSettings, InitialState, Snapshot};
@@ -66,25 +67,27 @@ impl Terms {
             Ordering::Greater => (report::OrderOfEquals::Address, address),
             Ordering::Less => (report::OrderOfEquals::Registration, registration),
         };
-        let Compared { placements, segments, first_difference, stats } = best;
+        let Compared { placements, segments, first_difference, stats, timeline } = best;
         let comparison = Comparison { placements, segments, first_difference };
-        Ok(self.report(history, order, &stats, Some(comparison), None))
+        let replay = self.report(history, order, &stats, timeline);
+        Ok(Replay { comparison: Some(comparison), ..replay })
     }
 
     fn what_if(&self, history: &History<'_>) -> Result<Replay, Error> {
         let progress = Progress::new("Replaying", history.trace.len());
         let tried = what_if(history, &self.stage(history, OrderOfEquals::Registration), &progress)?;
         let order = report::OrderOfEquals::Registration;
-        Ok(self.report(history, order, &tried.stats, None, tried.out_of_memory))
+        let replay = self.report(history, order, &tried.stats, tried.timeline);
+        Ok(Replay { out_of_memory: tried.out_of_memory, ..replay })
     }
 
+    /// What is reported in either mode.
     fn report(
         &self,
         history: &History<'_>,
         order_of_equals: report::OrderOfEquals,
         stats: &DeviceStats,
-        comparison: Option<Comparison>,
-        out_of_memory: Option<OutOfMemory>,
+        timeline: Timeline,
     ) -> Replay {
         let peak = |stat: &StatArray| stat.all.peak as u64;
         Replay {
@@ -97,8 +100,9 @@ impl Terms {
                 active_bytes: peak(&stats.active_bytes),
                 reserved_bytes: peak(&stats.reserved_bytes),
             },
-            comparison,
-            out_of_memory,
+            comparison: None,
+            out_of_memory: None,
+            timeline,
             notes: self.notes_on(history),
             memory_summary: memory_summary(stats, history.initial.device as DeviceIndex, false),
         }

@@ -1,5 +1,6 @@
 //! The report as a page and as JSON; recordings that begin later.
 
+use super::chart::Timeline;
 use super::recording::Recording;
 use super::report::*;
 use super::settings::{for_comparison, recorded_config};
@@ -46,12 +47,22 @@ fn replay() -> Replay {
             }),
         }),
         out_of_memory: None,
+        timeline: timeline(),
         notes: vec![
             "A note that is so long that it has to go over more than one line, because a page is only so wide."
                 .into(),
         ],
         memory_summary: "|the table|\n".into(),
     }
+}
+
+/// A climb in four steps, and a fall.
+fn timeline() -> Timeline {
+    let mut timeline = Timeline::new(5);
+    for (event, bytes) in [(1, 2), (30, 40), (60, 64), (64, 64), (3, 64)].into_iter().enumerate() {
+        timeline.note(event, bytes);
+    }
+    timeline
 }
 
 fn report(mode: Mode, replay: Replay) -> ReplayReport {
@@ -73,6 +84,17 @@ fn the_page_tells_a_newcomer_what_happened() {
       active                                1.67 GiB   and blocks that waited for other streams
       reserved                 1.77 GiB     1.77 GiB   what the driver had given
       waste                               103.00 MiB   5.7 % of it, reserved beyond the peak of allocated
+
+    From the first event to the last: █ allocated, · reserved
+            64 B │  ▄█·
+                 │  ██·
+                 │  ██·
+                 │ ·██·
+                 │ ▆██·
+                 │ ███·
+                 │ ███·
+                 │▁███▃
+               0 └─────
 
     Recording
       history          23,105 events: 7,946 allocations and 61 changes of segments, 1 out of memory
@@ -195,4 +217,30 @@ fn a_recording_that_begins_later_is_reproduced_too() {
             assert!(placements.compared > 0 && placements.not_determined == 0, "{name} from {part}/8");
         }
     }
+}
+
+#[test]
+fn a_picture_shows_allocated_and_reserved_bytes() {
+    insta::assert_snapshot!(timeline().picture().join("\n"), @"
+    64 B │  ▄█·
+         │  ██·
+         │  ██·
+         │ ·██·
+         │ ▆██·
+         │ ███·
+         │ ███·
+         │▁███▃
+       0 └─────
+    ");
+    assert!(Timeline::new(0).picture().is_empty());
+    let mut nothing = Timeline::new(3);
+    nothing.note(2, (0, 0));
+    assert!(nothing.picture().is_empty());
+    // More events than columns, and some that nobody noted.
+    let mut long = Timeline::new(100_000);
+    long.note(0, (1 << 46, 1 << 46));
+    long.note(99_999, (1, 1 << 46));
+    let picture = long.picture();
+    assert!(picture.iter().all(|line| line.chars().count() <= 86), "{picture:?}");
+    assert_eq!(picture[0].matches('█').count(), 71);
 }

@@ -7,6 +7,7 @@
 
 use c10_cuda::{DeviceStats, Error};
 
+use super::chart::Timeline;
 use super::history::History;
 use super::lane::Lane;
 use super::player::{Allocated, Player, Stage};
@@ -20,6 +21,7 @@ pub(super) struct Tried {
     /// The first request that was refused; the history ends there.
     pub(super) out_of_memory: Option<OutOfMemory>,
     pub(super) stats: DeviceStats,
+    pub(super) timeline: Timeline,
 }
 
 /// Runs the requests of a history on a stage, until one is refused.
@@ -28,13 +30,15 @@ pub(super) struct Tried {
 /// What the allocator refuses other than for want of memory.
 pub(super) fn what_if(history: &History<'_>, stage: &Stage<'_>, progress: &Progress) -> Result<Tried, Error> {
     let mut player = Player::new(stage)?;
-    let out_of_memory = play(history, &mut player, progress)?;
-    Ok(Tried { out_of_memory, stats: player.stats()? })
+    let mut timeline = Timeline::new(history.trace.len());
+    let out_of_memory = play(history, &mut player, &mut timeline, progress)?;
+    Ok(Tried { out_of_memory, stats: player.stats()?, timeline })
 }
 
 fn play(
     history: &History<'_>,
     player: &mut Player,
+    timeline: &mut Timeline,
     progress: &Progress,
 ) -> Result<Option<OutOfMemory>, Error> {
     let refused = begin(history, player)?;
@@ -45,6 +49,7 @@ fn play(
         if let Some(message) = step(history, player, index, event)? {
             return Ok(Some(OutOfMemory { event: Some(index), requested_bytes: event.size, message }));
         }
+        timeline.note(index, player.bytes()?);
         progress.step();
     }
     Ok(None)

@@ -116,6 +116,17 @@ fn a_whole_page() {
       reserved              1002.00 MiB  1002.00 MiB   what the driver had given
       waste                                 1.99 MiB   0.2 % of it, reserved beyond the peak of allocated
 
+    From the first event to the last: █ allocated, · reserved
+     1002.00 MiB │              ▇······
+                 │              █······
+                 │          ▇▇▇▇█▇▇····
+                 │          ███████····
+                 │     ▇▇▇▇▇███████▇▇▇▇
+                 │     ████████████████
+                 │ ▇▇▇▇████████████████
+                 │ ████████████████████
+               0 └─────────────────────
+
     Recording
       history          21 events: 8 allocations and 5 changes of segments
       lasted           0.081 s
@@ -193,6 +204,17 @@ fn a_history_from_a_running_process_is_reported_with_notes() {
       active                               39.62 GiB   and blocks that waited for other streams
       reserved                40.17 GiB    40.17 GiB   what the driver had given
       waste                               567.12 MiB   1.4 % of it, reserved beyond the peak of allocated
+
+    From the first event to the last: █ allocated, · reserved
+       40.17 GiB │············································▁▁▂▃▄▅▅▆▇▄▂·················
+                 │···································▁▂▃▄▅▅▆▇█████████████▆▄▂·············
+                 │·························▁▂▃▃▄▅▆▇███████████████████████████▅▃▁·········
+                 │···············▁▁▂▃▄▅▆▇▇███████████████████████████████████████▇▅▃······
+                 │·····▁▁▂▃▄▅▅▆▇█████████████████████████████████████████████████████▇▄▂··
+                 │▄▅▆▇███████████████████████████████████████████████████████████████████▆
+                 │████████████████████████████████████████████████████████████████████████
+                 │████████████████████████████████████████████████████████████████████████
+               0 └────────────────────────────────────────────────────────────────────────
 
     Recording
       history          5,112 events: 1,704 allocations and 0 changes of segments
@@ -347,6 +369,17 @@ fn what_fits_and_what_does_not() {
       active                              909.54 MiB   and blocks that waited for other streams
       reserved              1014.00 MiB  1014.00 MiB   what the driver had given
       waste                               104.46 MiB   10.3 % of it, reserved beyond the peak of allocated
+
+    From the first event to the last: █ allocated, · reserved
+     1014.00 MiB │    ························▁·······················▁···················
+                 │    █▃▃·····················█▄▁····················▅█▃··················
+                 │   ▃███▅▅··················████▅▅·················▁███▆▅▂···············
+                 │  ·██████▇▇▁··············▆██████▇▇▁▁············▁███████▇▇▁▁···········
+                 │ ▁███████████▄▇▃▃▃▃▃▃▃▃▃█▅███████████▆█▃▃▃▃▃▃▃▃▆██████████████▄▃▃▃▃▃▃▃▃█
+                 │·███████████████████████████████████████████████████████████████████████
+                 │████████████████████████████████████████████████████████████████████████
+                 │████████████████████████████████████████████████████████████████████████
+               0 └────────────────────────────────────────────────────────────────────────
     ---
 
       Does not fit in 900.00 MiB: out of memory at event 778 of 11,477, on a request for 57.22
@@ -365,6 +398,17 @@ fn what_fits_and_what_does_not() {
       active                              838.94 MiB   and blocks that waited for other streams
       reserved              1014.00 MiB   880.00 MiB   what the driver had given
       waste                                41.06 MiB   4.7 % of it, reserved beyond the peak of allocated
+
+    From the first event to the last: █ allocated, · reserved
+      880.00 MiB │    ▅
+                 │   ▂█
+                 │   ██
+                 │  ▅██
+                 │ ▅███
+                 │▃████
+                 │█████
+                 │█████
+               0 └─────
     ---
 
       Runs with unlimited memory; 1.01 GiB are reserved at most.
@@ -375,6 +419,17 @@ fn what_fits_and_what_does_not() {
       active                              910.12 MiB   and blocks that waited for other streams
       reserved              1014.00 MiB     1.01 GiB   what the driver had given
       waste                               125.88 MiB   12.2 % of it, reserved beyond the peak of allocated
+
+    From the first event to the last: █ allocated, · reserved
+        1.01 GiB │    ····································································
+                 │    ▇▂▂·····················█▂·····················▄█▂··················
+                 │   ▂███▄▄··················▇███▄▄··················███▆▅▁···············
+                 │  ·██████▆▆···············▅██████▇▆···············███████▆▆▁············
+                 │ ▁▇██████████▃▇▂▃▂▃▃▃▃▂▃▇▅███████████▆▇▃▃▂▃▂▃▃▃▆▇████████████▇▃▃▃▃▃▂▃▃▃▇
+                 │·███████████████████████████████████████████████████████████████████████
+                 │████████████████████████████████████████████████████████████████████████
+                 │████████████████████████████████████████████████████████████████████████
+               0 └────────────────────────────────────────────────────────────────────────
     ");
     let warm = Replayed::of(&trace("transformer-xl-train-warm"), &["--device-memory", "8GiB"]);
     assert!(warm.code == 1 && warm.replay(0)["out_of_memory"]["event"].is_null());
