@@ -47,11 +47,6 @@ impl BlockTable {
         slot.block.as_ref().map(|_| BlockId { index, generation: slot.generation })
     }
 
-    /// Whether the block is still there.
-    pub(crate) fn contains(&self, id: BlockId) -> bool {
-        self.id_at(id.index) == Some(id)
-    }
-
     /// All blocks, by slot.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (BlockId, &Block)> {
         self.slots.iter().enumerate().filter_map(|(index, slot)| {

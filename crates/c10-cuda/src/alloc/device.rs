@@ -6,6 +6,7 @@
 //! - **I3.** A pool's free set holds the free blocks of the pool, each under its present key, and no others.
 //! - **I4.** A block's `event_count` is the number of its entries in the event queues. A block that is handed
 //!   out has none. A freed block with streams left in `stream_uses` is listed once, in `unrecorded` or `stranded`.
+//!   An entry of `raw` leads to a block that is handed out, at its address.
 //! - **I5.** The statistics are the sums over the blocks and segments.
 //! - **I6.** `total_allocated` is the sum of all segments, and what the driver has given and not got back.
 //!
@@ -20,6 +21,7 @@ use std::ops::{Deref, DerefMut};
 
 use c10_core::DeviceIndex;
 
+use super::address_map::AddressMap;
 use super::block_table::BlockTable;
 use super::ids::{BlockId, PoolId};
 use super::owner::OwnerTable;
@@ -63,6 +65,8 @@ pub(crate) struct DeviceState {
     pub(crate) stranded: Vec<BlockId>,
     /// Events to be used again, of whatever device.
     pub(crate) idle_events: Vec<EventHandle>,
+    /// The blocks that the raw calls have handed out, by address.
+    pub(crate) raw: AddressMap<BlockId>,
     pub(crate) trace: TraceRing,
     pub(crate) owners: OwnerTable,
     /// Contexts handed out and not yet ended. While there are any, `keepalive` holds the device.
@@ -94,6 +98,7 @@ impl Device {
             unrecorded: Vec::new(),
             stranded: Vec::new(),
             idle_events: Vec::new(),
+            raw: AddressMap::default(),
             trace: TraceRing::default(),
             owners: OwnerTable::default(),
             owned: 0,

@@ -78,6 +78,10 @@ impl DeviceState {
             assert_eq!(usize::from(waits), listed.count(), "I4: {block:?} waits for a record or the device");
         }
         assert!(queued.is_empty(), "I4: events of blocks that are gone");
+        for (address, id) in &self.raw {
+            let block = &self.blocks[*id];
+            assert!(block.allocated && block.ptr == *address, "I4: {block:?} was given out at {address:#x}");
+        }
     }
 
     fn check_i5_statistics(&self) {

@@ -66,12 +66,12 @@ use crate::config::{Backend, Config};
 use crate::driver::{DevicePtr, Driver, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Runtime;
-use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Arc, Mutex};
 
 use address_map::AddressMap;
 use callbacks::Callbacks;
-use device::{Device, DeviceState, Locked};
+use device::{Device, Locked};
 use ids::BlockId;
 use report::Reported;
 
@@ -86,7 +86,8 @@ struct Inner {
     config: Config,
     devices: Vec<Arc<Device>>,
     callbacks: Callbacks,
-    raw: AddressMap,
+    /// The devices of addresses that the raw calls gave out with caching off.
+    uncached: Mutex<AddressMap<DeviceIndex>>,
     enabled: AtomicBool,
 }
 
@@ -113,7 +114,7 @@ impl CachingAllocator {
         let inner = Inner {
             devices,
             callbacks: Callbacks::default(),
-            raw: AddressMap::new(),
+            uncached: Mutex::default(),
             enabled: AtomicBool::new(!config.no_caching),
             runtime,
             config,
@@ -200,7 +201,8 @@ impl CachingAllocator {
         }
         let stream = self.0.runtime.handle(stream)?;
         let (device, index) = self.own_block(ptr, "record_stream")?;
-        record_use(device, |state| state.blocks.id_at(index), stream)
+        record_use(device, index, stream);
+        Ok(())
     }
 
     /// [`record_stream`](Self::record_stream) for memory of any caching allocator on the same driver; other memory
@@ -209,10 +211,11 @@ impl CachingAllocator {
         let handle = self.0.runtime.handle(stream)?;
         match owner::block_of(ptr) {
             Some((device, index)) if Arc::ptr_eq(&device.driver, self.0.runtime.driver()) => {
-                record_use(device, |state| state.blocks.id_at(index), handle)
+                record_use(device, index, handle);
             }
-            _ => Ok(()),
+            _ => {}
         }
+        Ok(())
     }
 
     /// Refuses memory that this crate's allocators got from another driver.
@@ -301,18 +304,11 @@ impl fmt::Debug for CachingAllocator {
     }
 }
 
-/// Notes that a stream uses a block that is handed out.
-fn record_use(
-    device: &Device,
-    find: impl FnOnce(&DeviceState) -> Option<BlockId>,
-    stream: StreamHandle,
-) -> Result<()> {
+/// Notes that a stream uses the block in a slot, whose context is out.
+fn record_use(device: &Device, index: u32, stream: StreamHandle) {
     let mut locked = device.lock();
-    let Some(id) = find(&locked) else {
-        return Err(oom::foreign("record_stream", "the memory"));
-    };
+    let id = locked.blocks.id_at(index).expect("a context is out, so its slot holds a block");
     locked.record_stream(id, stream);
-    Ok(())
 }
 
 /// What observers are told of a new block, and its address.

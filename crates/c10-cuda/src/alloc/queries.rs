@@ -2,7 +2,6 @@
 
 use c10_core::{DataPtr, DeviceIndex};
 
-use super::address_map::Place;
 use super::device::DeviceState;
 use super::ids::BlockId;
 use super::{CachingAllocator, DeviceStats, History, Snapshot, memory_summary, oom};
@@ -88,11 +87,9 @@ impl CachingAllocator {
     /// # Errors
     /// As there.
     pub fn base_allocation_raw(&self, ptr: DevicePtr) -> Result<(DevicePtr, u64)> {
-        let foreign = || oom::foreign("base_allocation_raw", &ptr.to_string());
-        let Some(Place::Block { device, id }) = self.0.raw.find(ptr.0) else { return Err(foreign()) };
-        let locked = self.device(device)?.lock();
-        // Another thread may have freed it meanwhile.
-        if locked.is_handed_out(id) { Ok(locked.segment_of(id)) } else { Err(foreign()) }
+        let found = self.find_raw(|state| state.raw.get(&ptr.0).copied());
+        let (locked, id) = found.ok_or_else(|| oom::foreign("base_allocation_raw", &ptr.to_string()))?;
+        Ok(locked.segment_of(id))
     }
 
     /// All segments and blocks, and what was recorded, if that is asked for; the devices one after the other.
@@ -134,11 +131,6 @@ impl CachingAllocator {
 }
 
 impl DeviceState {
-    /// Whether the block is still there and the program holds it.
-    pub(crate) fn is_handed_out(&self, id: BlockId) -> bool {
-        self.blocks.contains(id) && self.blocks[id].allocated
-    }
-
     /// The segment of a block: its first address and its size.
     fn segment_of(&self, id: BlockId) -> (DevicePtr, u64) {
         let mut first = &self.blocks[id];

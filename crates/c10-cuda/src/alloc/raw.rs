@@ -3,11 +3,12 @@
 
 use c10_core::Stream;
 
-use super::address_map::Place;
-use super::device::DeviceState;
-use super::{CachingAllocator, handed_out, oom, record_use, uncached};
+use super::device::{DeviceState, Locked};
+use super::ids::BlockId;
+use super::{CachingAllocator, handed_out, oom, uncached};
 use crate::driver::{DevicePtr, StreamHandle};
 use crate::error::Result;
+use crate::sync::lock;
 
 impl CachingAllocator {
     /// `bytes` bytes on the current device, for the current stream (`raw_alloc`). For 0 bytes null.
@@ -34,13 +35,14 @@ impl CachingAllocator {
         }
         if !self.is_enabled() {
             let ptr = uncached::malloc(&device.driver, device.index, bytes)?;
-            self.0.raw.insert(ptr.0, Place::Uncached { device: device.index });
+            lock(&self.0.uncached).insert(ptr.0, device.index);
             return Ok(ptr);
         }
-        let (locked, id) = self.obtain(device, bytes, stream.raw)?;
+        let (mut locked, id) = self.obtain(device, bytes, stream.raw)?;
         let (address, reported) = handed_out(&locked, id);
+        let before = locked.raw.insert(address, id);
+        debug_assert!(before.is_none(), "live blocks have different addresses");
         drop(locked);
-        self.0.raw.insert(address, Place::Block { device: device.index, id });
         reported.report();
         Ok(DevicePtr(address))
     }
@@ -58,25 +60,21 @@ impl CachingAllocator {
         if ptr.is_null() {
             return Ok(());
         }
-        let place = self.0.raw.remove(ptr.0).ok_or_else(|| oom::foreign("raw_delete", &ptr.to_string()))?;
-        match place {
-            Place::Block { device, id } => {
-                let mut locked = self.device(device)?.lock();
-                let freed = locked.free(id);
-                drop(locked);
-                freed.report();
-                Ok(())
-            }
-            Place::Uncached { device } => {
-                // SAFETY: the map has given up the address, once; the caller answers for its use.
-                let freed = unsafe { uncached::free(&self.device(device)?.driver, ptr) };
-                if freed.is_err() {
-                    // The memory is still there, and nobody else can have got its address.
-                    self.0.raw.insert(ptr.0, place);
-                }
-                freed
-            }
+        if let Some((mut locked, id)) = self.find_raw(|state| state.raw.remove(&ptr.0)) {
+            let freed = locked.free(id);
+            drop(locked);
+            freed.report();
+            return Ok(());
         }
+        let device = lock(&self.0.uncached).remove(&ptr.0);
+        let device = device.ok_or_else(|| oom::foreign("raw_delete", &ptr.to_string()))?;
+        // SAFETY: the map has given up the address, once; the caller answers for its use.
+        let freed = unsafe { uncached::free(&self.device(device)?.driver, ptr) };
+        if freed.is_err() {
+            // The memory is still there, and nobody else can have got its address.
+            lock(&self.0.uncached).insert(ptr.0, device);
+        }
+        freed
     }
 
     /// [`record_stream`](Self::record_stream) for memory of a raw call.
@@ -85,15 +83,27 @@ impl CachingAllocator {
     /// As there.
     pub fn record_stream_raw(&self, ptr: DevicePtr, stream: Stream) -> Result<()> {
         let stream = self.0.runtime.handle(stream)?;
-        match self.0.raw.find(ptr.0) {
-            Some(Place::Block { device, id }) => {
-                // Another thread may have freed it meanwhile: its id lives on while it is free.
-                let find = |state: &DeviceState| state.is_handed_out(id).then_some(id);
-                record_use(self.device(device)?, find, stream)
-            }
-            // Freeing straight to the driver waits for all of the device.
-            Some(Place::Uncached { .. }) => Ok(()),
-            None => Err(oom::foreign("record_stream_raw", &ptr.to_string())),
+        if let Some((mut locked, id)) = self.find_raw(|state| state.raw.get(&ptr.0).copied()) {
+            locked.record_stream(id, stream);
+            return Ok(());
         }
+        // Freeing straight to the driver waits for all of the device.
+        let is_uncached = lock(&self.0.uncached).contains_key(&ptr.0);
+        if is_uncached { Ok(()) } else { Err(oom::foreign("record_stream_raw", &ptr.to_string())) }
+    }
+
+    /// The device that has something for `find`, locked, and what that is. An address does not say which device
+    /// it is of; the thread's current one is looked at first, which usually has it.
+    pub(super) fn find_raw(
+        &self,
+        find: impl Fn(&mut DeviceState) -> Option<BlockId>,
+    ) -> Option<(Locked<'_>, BlockId)> {
+        let current = usize::from(self.0.runtime.current().device);
+        let (before, from) = self.0.devices.split_at(current.min(self.0.devices.len()));
+        from.iter().chain(before).find_map(|device| {
+            let mut locked = device.lock();
+            let id = find(&mut locked)?;
+            Some((locked, id))
+        })
     }
 }
