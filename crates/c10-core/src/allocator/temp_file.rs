@@ -39,7 +39,7 @@ unsafe impl Allocator for TempFileAllocator {
             return Ok(DataPtr::null(Device::CPU));
         }
         MappedFile::temporary(&self.root, bytes)
-            .map(|file| file.into_mapped().ptr)
+            .map(|file| file.into_mapped().into_data_ptr())
             .inspect_err(|error| report_failure(bytes, error))
     }
 
