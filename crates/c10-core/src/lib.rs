@@ -43,7 +43,7 @@
 //! told [`Busy`](ErrorKind::Busy) instead, so that no two wait for each other (see [`storage::Access`]).
 //!
 //! # Features
-//! - `mapped` (on by default): files as memory, [`allocator::mapped`].
+//! - `mapped` (on by default): files as memory, `allocator::mapped`.
 //! - `leak-tracking`: where each live storage was made, `storage::live_storages`.
 //! - `tracing`: an event for each memory report.
 
