@@ -85,8 +85,13 @@ impl Error {
     /// A text from outside as a sentence can quote it: escaped, and cut where it is long.
     pub(crate) fn quoted(text: &str) -> String {
         const SHOWN_CHARS: usize = 64;
-        let shown: String = text.chars().take(SHOWN_CHARS).flat_map(char::escape_debug).collect();
-        let more = if text.chars().nth(SHOWN_CHARS).is_some() { "…" } else { "" };
+        Self::quoted_up_to(SHOWN_CHARS, text)
+    }
+
+    /// As [`quoted`](Self::quoted), cut where it is longer than so many characters.
+    pub(crate) fn quoted_up_to(chars: usize, text: &str) -> String {
+        let shown: String = text.chars().take(chars).flat_map(char::escape_debug).collect();
+        let more = if text.chars().nth(chars).is_some() { "…" } else { "" };
         format!("'{shown}{more}'")
     }
 

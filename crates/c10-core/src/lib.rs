@@ -13,14 +13,39 @@
 //! - [`reporting`]: who is told of every allocation and free.
 //! - [`stat::Stat`]: the counters that every caching allocator keeps.
 //!
-//! ```
-//! use c10_core::{Device, DeviceType};
+//! Nothing here knows tensors, kernels or drivers; another crate brings a device by its hooks and its allocator.
 //!
-//! let device: Device = "cuda:1".parse()?;
-//! assert_eq!(device.device_type(), DeviceType::Cuda);
-//! assert_eq!(device.to_string(), "cuda:1");
+//! # Memory of a host, counted and limited
+//! Adaptors wrap any allocator; who touches bytes holds access; running out is an `Err`:
+//! ```
+//! use std::sync::Arc;
+//! use c10_core::allocator::{CachingCpuAllocator, CountingAllocator, LimitAllocator};
+//! use c10_core::storage::Access;
+//! use c10_core::{ErrorKind, Storage};
+//!
+//! let counting = Arc::new(CountingAllocator::new(Arc::new(CachingCpuAllocator::default())));
+//! let limited = Arc::new(LimitAllocator::new(counting.clone(), 1 << 20));
+//! let (from, to) = (Storage::new(1024, limited.clone())?, Storage::new(1024, limited.clone())?);
+//! from.write()?.bytes_mut()?.fill(7);
+//!
+//! let mut both = Access::acquire(&[&from], &[&to])?;
+//! let ([read], [written]) = both.slices()?;
+//! written.copy_from_slice(read);
+//! drop(both);
+//!
+//! assert_eq!(counting.counts().bytes.current, 2048);
+//! assert_eq!(Storage::new(1 << 20, limited).unwrap_err().kind(), ErrorKind::OutOfMemory);
 //! # Ok::<(), c10_core::Error>(())
 //! ```
+//!
+//! # Threads
+//! All of it may be used from any thread. A thread that holds no guard waits for access; one that holds any is
+//! told [`Busy`](ErrorKind::Busy) instead, so that no two wait for each other (see [`storage::Access`]).
+//!
+//! # Features
+//! - `mapped` (on by default): files as memory, `allocator::mapped`.
+//! - `leak-tracking`: where each live storage was made, `storage::live_storages`.
+//! - `tracing`: an event for each memory report.
 
 pub mod error;
 pub mod device;

@@ -188,6 +188,8 @@ fn call_each(call: impl Fn(&dyn MemoryObserver)) {
             detach(slot);
         }
     }
+    // An observer that was detached meanwhile may end here, and its destructor is foreign code too.
+    let _ = is_panic(|| drop(list));
 }
 
 /// Calls foreign code that must not unwind into a deleter, and says whether it panicked.

@@ -1,5 +1,7 @@
 //! The counters of a caching allocator: [`Stat`], [`StatArray`], [`DurationStat`] (PyTorch's `Stat`,
 //! `StatArray`, `DurationStat`).
+//!
+//! Sums that only grow wrap round: 2^63 bytes pass through an allocator sooner than it holds them.
 
 /// One quantity over time. Values are `i64`, as PyTorch has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,14 +22,14 @@ impl Stat {
     pub fn increase(&mut self, amount: i64) {
         self.current += amount;
         self.peak = self.peak.max(self.current);
-        self.allocated += amount;
+        self.allocated = self.allocated.wrapping_add(amount);
     }
 
     /// Takes `amount` away.
     #[inline]
     pub fn decrease(&mut self, amount: i64) {
         self.current -= amount;
-        self.freed += amount;
+        self.freed = self.freed.wrapping_add(amount);
     }
 
     /// Forgets what was added and taken; the value and its peak stay.

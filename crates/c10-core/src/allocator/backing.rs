@@ -14,15 +14,21 @@ pub(super) fn unlinked(dir: &Dir) -> io::Result<File> {
     named_then_unlinked(dir)
 }
 
-/// Makes `file` `new` bytes long. The bytes from `old` on are zero, and have their place on the disk where the
-/// file system can say so: otherwise a full disk would end the process at the first write to a page. On an
-/// error the file has its old size.
-pub(super) fn extend(file: &File, old: u64, new: u64) -> io::Result<()> {
-    file.set_len(new)?;
-    allocate_place(file, old, new).inspect_err(|_| {
-        // If this fails too, the file is longer than it was, and nothing else is different.
-        let _ = file.set_len(old);
-    })
+/// Makes `file` at least `new` bytes long, and gives the length that it had. Bytes beyond that are zero, and have
+/// their place on the disk where the file system can say so: otherwise a full disk would end the process at the
+/// first write to a page. On an error the file has its old length.
+///
+/// It is never made shorter: it may have grown by another mapping, whose pages would be gone.
+pub(super) fn extend(file: &File, new: u64) -> io::Result<u64> {
+    let old = file.metadata()?.len();
+    if old < new {
+        file.set_len(new)?;
+        allocate_place(file, old, new).inspect_err(|_| {
+            // If this fails too, the file is longer than it was, and nothing else is different.
+            let _ = file.set_len(old);
+        })?;
+    }
+    Ok(old)
 }
 
 /// Whether an error means that there is no room.
@@ -36,9 +42,10 @@ pub(super) fn is_full(error: &io::Error) -> bool {
 fn allocate_place(file: &File, old: u64, new: u64) -> io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
     use rustix::io::Errno;
-    // A request that cannot be met would first take all the room there is.
-    let room = fstatvfs(file).map(|fs| fs.f_bavail.saturating_mul(fs.f_frsize))?;
-    if new - old > room {
+    // A request that cannot be met would first take all the room there is. A file system of no blocks has no
+    // bound, or does not say.
+    let fs = fstatvfs(file)?;
+    if fs.f_blocks > 0 && new - old > fs.f_bavail.saturating_mul(fs.f_frsize) {
         return Err(io::ErrorKind::StorageFull.into());
     }
     loop {

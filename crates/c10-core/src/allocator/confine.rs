@@ -71,7 +71,7 @@ impl ConfinedRoot {
         self.resolve_or_refuse(name).map_err(|refusal| match refusal {
             Refusal::LeadsOut(why) => self.leads_out(name, &why),
             Refusal::NamesNothing(why) => {
-                Error::invalid_argument(format!("'{}' names no file: {why}", name.escape_debug()))
+                Error::invalid_argument(format!("{} names no file: {why}", quoted_name(name)))
             }
         })
     }
@@ -85,7 +85,7 @@ impl ConfinedRoot {
         if metadata.is_file() {
             Ok(file)
         } else {
-            Err(Error::invalid_argument(format!("'{}' is not a regular file", name.escape_debug())))
+            Err(Error::invalid_argument(format!("{} is not a regular file", quoted_name(name))))
         }
     }
 
@@ -124,13 +124,13 @@ impl ConfinedRoot {
         if error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
             return self.leads_out(name, "a link in it leaves the root").with_source(error);
         }
-        io_error(format!("cannot open '{}' in '{}'", name.escape_debug(), self.given.display()), error)
+        io_error(format!("cannot open {} in '{}'", quoted_name(name), self.given.display()), error)
     }
 
     #[cold]
     fn leads_out(&self, name: &str, why: &str) -> Error {
-        let (name, root) = (name.escape_debug(), self.given.display());
-        Error::new(ErrorKind::Confined, format!("'{name}' leads out of '{root}': {why}"))
+        let (name, root) = (quoted_name(name), self.given.display());
+        Error::new(ErrorKind::Confined, format!("{name} leads out of '{root}': {why}"))
     }
 }
 
@@ -138,6 +138,12 @@ impl ConfinedRoot {
 #[cold]
 pub(super) fn io_error(what: String, error: io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("{what}: {error}")).with_source(error)
+}
+
+/// A name as a sentence quotes it: as [`Error::quoted`], with room for a whole path.
+pub(super) fn quoted_name(name: &str) -> String {
+    const SHOWN_CHARS: usize = 1024;
+    Error::quoted_up_to(SHOWN_CHARS, name)
 }
 
 /// The path in a file URL, escapes and all; any other name as it is.
@@ -165,7 +171,7 @@ fn path_of_url(name: &str) -> Result<&str, Refusal> {
     if host.is_empty() || host.eq_ignore_ascii_case("localhost") {
         Ok(path)
     } else {
-        Err(Refusal::LeadsOut(format!("it is on the host '{}'", host.escape_debug())))
+        Err(Refusal::LeadsOut(format!("it is on the host {}", Error::quoted(host))))
     }
 }
 

@@ -7,6 +7,9 @@
 //!
 //! All names are resolved in a [`ConfinedRoot`].
 //!
+//! After a `fork` parent and child share what is mapped [shared](MapMode::Shared), which temporary files are:
+//! one of the two must leave it alone.
+//!
 //! A mapping grows through whoever holds it alone: [`MappedFile::grow`] takes `&mut self`, and what has become
 //! a [`DataPtr`] is taken back with [`MappedFile::from_data_ptr`]. Its address may change.
 
@@ -20,13 +23,14 @@ use cap_std::fs::OpenOptions;
 use memmap2::{MmapOptions, MmapRaw};
 
 use super::backing;
-use super::confine::{ConfinedRoot, io_error};
+use super::confine::{ConfinedRoot, io_error, quoted_name};
 use super::{Allocator, default_copy_data};
 use crate::data_ptr::{DataPtr, DeleterEntry, same_deleter};
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::reporting::{MemoryEvent, report};
 use crate::sync::global::atomic::{AtomicU64, Ordering};
+use crate::sync::global::{Mutex, PoisonError};
 
 /// What a mapping does with the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,16 +43,34 @@ pub enum MapMode {
     Shared,
 }
 
-/// Memory of a known size that a storage can take over.
+/// Memory of a known size that a storage takes over ([`Storage::from_mapped`](crate::Storage::from_mapped)).
 #[derive(Debug)]
 pub struct Mapped {
+    ptr: DataPtr,
+    bytes: usize,
+    read_only: bool,
+}
+
+impl Mapped {
     /// The memory's owner.
-    pub ptr: DataPtr,
+    pub fn data_ptr(&self) -> &DataPtr {
+        &self.ptr
+    }
+
+    /// The memory's owner alone, without its size.
+    pub fn into_data_ptr(self) -> DataPtr {
+        self.ptr
+    }
+
     /// How many bytes there are.
-    pub bytes: usize,
-    /// Whether the memory cannot be written: exclusive access must be refused, with
-    /// [`ErrorKind::ReadOnly`].
-    pub read_only: bool,
+    pub fn nbytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether the memory cannot be written.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
 }
 
 /// A mapped file, until its end. [`into_mapped`](Self::into_mapped) makes memory of it.
@@ -64,6 +86,9 @@ pub struct MappedFile {
 
 /// The bytes of all mappings of the process.
 static LIVE_BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// Held while a file is made longer: two mappings of one file could each make it shorter under the other.
+static GROWING: Mutex<()> = Mutex::new(());
 
 static UNMAP: DeleterEntry = DeleterEntry::new("mapped_file", unmap);
 
@@ -86,7 +111,7 @@ impl MappedFile {
         let bytes = file_bytes(&file, name)?;
         // SAFETY: the caller answers for what becomes of the file.
         let map = unsafe { map(&file, bytes, mode) };
-        let map = map.map_err(|e| io_error(format!("cannot map '{}'", name.escape_debug()), e))?;
+        let map = map.map_err(|e| io_error(format!("cannot map {}", quoted_name(name)), e))?;
         Ok(Self::new(map, bytes, mode, (mode == MapMode::Shared).then_some(file)))
     }
 
@@ -143,9 +168,9 @@ impl MappedFile {
         Some(unsafe { file.as_ref() })
     }
 
-    /// Makes the mapping longer; the new bytes are zero, and all addresses change. A shared mapping's file grows
-    /// with it. A private mapping's does not: its bytes move to memory without a file, which its writes never
-    /// reached anyway.
+    /// Makes the mapping longer; all addresses change. A shared mapping's file grows with it, unless it is as long
+    /// already, and the new bytes are what it holds there, else zero. A private mapping's file does not: its bytes
+    /// move to memory without a file, which its writes never reached anyway, and the new ones are zero.
     ///
     /// # Errors
     /// [`ErrorKind::ReadOnly`] of a read-only mapping; [`ErrorKind::InvalidArgument`] when `bytes` is less than
@@ -165,7 +190,10 @@ impl MappedFile {
             return Ok(());
         }
         let map = match &self.file {
-            Some(file) => map_extended(file, old, bytes),
+            Some(file) => {
+                let _others_wait = GROWING.lock().unwrap_or_else(PoisonError::into_inner);
+                map_extended(file, bytes)
+            }
             None => self.copy_to_anonymous(bytes),
         };
         let map = map.map_err(|e| size_error(bytes, e))?;
@@ -237,7 +265,7 @@ impl MappedFile {
 
     /// A shared mapping of an empty file, made `bytes` long.
     fn fill(file: File, bytes: usize) -> Result<Self> {
-        let map = map_extended(&file, 0, bytes).map_err(|e| size_error(bytes, e))?;
+        let map = map_extended(&file, bytes).map_err(|e| size_error(bytes, e))?;
         Ok(Self::new(map, bytes, MapMode::Shared, Some(file)))
     }
 
@@ -298,7 +326,7 @@ pub fn read_file(root: &ConfinedRoot, name: &str, allocator: &dyn Allocator) -> 
     if bytes > 0 {
         // SAFETY: the allocator gave `bytes` initialised bytes that are nobody else's.
         let memory = unsafe { slice::from_raw_parts_mut(ptr.as_ptr(), bytes) };
-        file.read_exact(memory).map_err(|e| io_error(format!("cannot read '{}'", name.escape_debug()), e))?;
+        file.read_exact(memory).map_err(|e| io_error(format!("cannot read {}", quoted_name(name)), e))?;
     }
     Ok(Mapped { ptr, bytes, read_only: false })
 }
@@ -310,11 +338,10 @@ unsafe fn unmap(context: *mut c_void) {
 }
 
 fn file_bytes(file: &File, name: &str) -> Result<usize> {
-    let name = name.escape_debug();
-    let metadata =
-        file.metadata().map_err(|e| io_error(format!("cannot ask for the size of '{name}'"), e))?;
+    let name = quoted_name(name);
+    let metadata = file.metadata().map_err(|e| io_error(format!("cannot ask for the size of {name}"), e))?;
     isize::try_from(metadata.len()).map(isize::cast_unsigned).map_err(|_| {
-        Error::new(ErrorKind::Overflow, format!("'{name}' has {} bytes, too many to map", metadata.len()))
+        Error::new(ErrorKind::Overflow, format!("{name} has {} bytes, too many to map", metadata.len()))
     })
 }
 
@@ -335,16 +362,18 @@ unsafe fn map(file: &File, bytes: usize, mode: MapMode) -> io::Result<Option<Mma
     .map(Some)
 }
 
-/// Makes a file of `old` bytes `new` bytes long and maps all of it shared.
-fn map_extended(file: &File, old: usize, new: usize) -> io::Result<Option<MmapRaw>> {
-    if new == 0 {
+/// Maps the first `bytes` bytes of a file shared, and makes it as long before if it is shorter.
+fn map_extended(file: &File, bytes: usize) -> io::Result<Option<MmapRaw>> {
+    if bytes == 0 {
         return Ok(None);
     }
-    let (old, end) = (old as u64, mappable(new)?);
-    backing::extend(file, old, end)?;
-    MmapOptions::new().len(new).map_raw(file).map(Some).inspect_err(|_| {
-        // As in `extend`: at worst the file stays longer than it was.
-        let _ = file.set_len(old);
+    let end = mappable(bytes)?;
+    let old = backing::extend(file, end)?;
+    MmapOptions::new().len(bytes).map_raw(file).map(Some).inspect_err(|_| {
+        if old < end {
+            // As in `extend`: at worst the file stays longer than it was.
+            let _ = file.set_len(old);
+        }
     })
 }
 

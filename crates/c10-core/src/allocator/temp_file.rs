@@ -14,7 +14,8 @@ use crate::reporting::{OutOfMemoryEvent, report_out_of_memory};
 /// when it is short. For what is large and seldom touched; an allocation costs several system calls and at least
 /// one page.
 ///
-/// The memory can be taken back as a [`MappedFile`], and then grows without a copy.
+/// The memory can be taken back as a [`MappedFile`], and then grows without a copy. Other than memory of the
+/// system, it stays one and the same after a `fork`: what the child writes, the parent reads.
 #[derive(Clone, Debug)]
 pub struct TempFileAllocator {
     root: Arc<ConfinedRoot>,
@@ -39,7 +40,7 @@ unsafe impl Allocator for TempFileAllocator {
             return Ok(DataPtr::null(Device::CPU));
         }
         MappedFile::temporary(&self.root, bytes)
-            .map(|file| file.into_mapped().ptr)
+            .map(|file| file.into_mapped().into_data_ptr())
             .inspect_err(|error| report_failure(bytes, error))
     }
 

@@ -2,6 +2,7 @@
 //! [`Wrapping`]: a deleter whose contexts own a whole [`DataPtr`] and a value beside it. What an allocator's
 //! adaptor is made of, without unsafe code of its own.
 
+use std::any::TypeId;
 use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
@@ -30,6 +31,9 @@ use super::{DataPtr, Deleter, DeleterEntry, same_deleter};
 /// ```
 pub struct Wrapping<T> {
     entry: DeleterEntry,
+    /// Not read: it makes the values of different types different. Equal constants may be merged into one, and
+    /// so may the functions of types of one layout, and then a pointer would be taken for one of another type.
+    _type: TypeId,
     held: PhantomData<fn(T) -> T>,
 }
 
@@ -43,7 +47,7 @@ impl<T: Send + 'static> Wrapping<T> {
     /// A deleter called `name` in dumps; its identity is the `static` it is put in.
     pub const fn new(name: &'static str) -> Self {
         let entry = DeleterEntry::new(name, drop_wrapped::<T>).with_inner(inner_of::<T>);
-        Self { entry, held: PhantomData }
+        Self { entry, _type: TypeId::of::<T>(), held: PhantomData }
     }
 
     /// The deleter of every pointer that [`wrap`](Self::wrap) makes.
@@ -66,7 +70,8 @@ impl<T: Send + 'static> Wrapping<T> {
     where
         T: Sync,
     {
-        // SAFETY: only `wrap` pairs this deleter with a context, which is then a boxed `Wrapped<T>`.
+        // SAFETY: only `wrap` pairs this deleter with a context, which is then a boxed `Wrapped<T>`: a value with
+        // this address is of this type, as `_type` sees to.
         let wrapped = unsafe { ptr.cast_context::<Wrapped<T>>(self.deleter()) }?;
         // SAFETY: the box lives until the deleter runs, which cannot be while `ptr` is borrowed, and is only
         // read until then.

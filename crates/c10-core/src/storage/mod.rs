@@ -32,6 +32,8 @@ mod copy_async;
 mod cow;
 mod dump;
 mod fresh;
+#[cfg(feature = "mapped")]
+mod from_mapped;
 mod migrate;
 mod replace;
 mod resize;

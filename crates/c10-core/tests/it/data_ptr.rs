@@ -272,3 +272,14 @@ fn a_layer_without_its_context_has_no_inner() {
     unsafe { (deleter.run)(context) };
     assert_eq!(runs.get(), 1);
 }
+
+/// Equal constants may be merged, and so may functions: seen with link-time optimisation in one unit.
+#[test]
+fn wrappings_in_constants_tell_their_types_apart() {
+    const WORD: &Wrapping<usize> = &Wrapping::new("same");
+    const REFERENCE: &Wrapping<&'static u64> = &Wrapping::new("same");
+    let word = WORD.wrap(DataPtr::from_boxed_slice(vec![7; 3].into()), 0x1234);
+    assert!(!same_deleter(WORD.deleter(), REFERENCE.deleter()));
+    assert!(REFERENCE.held(&word).is_none());
+    assert!(REFERENCE.unwrap(word).is_err());
+}

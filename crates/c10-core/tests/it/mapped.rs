@@ -9,7 +9,7 @@ use c10_core::allocator::{
     Allocator, ConfinedRoot, CountingAllocator, CpuAllocator, LimitAllocator, MapMode, MappedFile,
     TempFileAllocator, mapped::read_file,
 };
-use c10_core::{DataPtr, Error, ErrorKind, Result};
+use c10_core::{DataPtr, Error, ErrorKind, Result, Storage};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -37,7 +37,7 @@ impl Place {
     /// The text of a file, by the safe way in.
     fn read(&self, name: &str) -> Result<String> {
         let mapped = read_file(&self.root, name, &CpuAllocator)?;
-        Ok(String::from_utf8(bytes(&mapped.ptr, mapped.bytes).to_vec()).unwrap())
+        Ok(String::from_utf8(bytes(mapped.data_ptr(), mapped.nbytes()).to_vec()).unwrap())
     }
 
     fn open(&self, name: &str, mode: MapMode) -> Result<MappedFile> {
@@ -312,11 +312,11 @@ fn a_read_only_mapping_says_so_everywhere() {
     assert_eq!(file.grow(20).unwrap_err().kind(), ErrorKind::ReadOnly);
     assert_eq!((file.len(), file.mode()), (10, MapMode::ReadOnly));
     let mapped = file.into_mapped();
-    assert!(mapped.read_only);
-    assert_eq!(bytes(&mapped.ptr, mapped.bytes), b"0123456789");
-    assert!(MappedFile::of(&mapped.ptr).unwrap().is_read_only());
+    assert!(mapped.is_read_only());
+    assert_eq!(bytes(mapped.data_ptr(), mapped.nbytes()), b"0123456789");
+    assert!(MappedFile::of(mapped.data_ptr()).unwrap().is_read_only());
     for mode in [MapMode::Private, MapMode::Shared] {
-        assert!(!place.open("a.bin", mode).unwrap().into_mapped().read_only);
+        assert!(!place.open("a.bin", mode).unwrap().into_mapped().is_read_only());
     }
 }
 
@@ -362,8 +362,8 @@ fn what_became_memory_can_grow_again() {
     let mut file = MappedFile::from_data_ptr(ptr).unwrap();
     file.grow(10_000).unwrap();
     let mapped = file.into_mapped();
-    assert_eq!((mapped.bytes, mapped.read_only), (10_000, false));
-    assert_eq!(bytes(&mapped.ptr, 11), [3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 0]);
+    assert_eq!((mapped.nbytes(), mapped.is_read_only()), (10_000, false));
+    assert_eq!(bytes(mapped.data_ptr(), 11), [3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 0]);
     let other = CpuAllocator.allocate(10).unwrap();
     let other = MappedFile::from_data_ptr(other).unwrap_err();
     assert!(MappedFile::of(&other).is_none());
@@ -415,7 +415,7 @@ fn empty_files_are_memory_of_no_bytes() {
             file.grow(3).unwrap();
             assert_eq!(file_bytes(&file), [0; 3]);
         }
-        assert_eq!(file.into_mapped().bytes, if mode == MapMode::ReadOnly { 0 } else { 3 });
+        assert_eq!(file.into_mapped().nbytes(), if mode == MapMode::ReadOnly { 0 } else { 3 });
     }
     assert_eq!(place.read("empty").unwrap(), "\0\0\0", "the shared mapping grew the file");
 }
@@ -440,8 +440,8 @@ fn reading_needs_host_memory_and_reports_its_want() {
     let error = read_file(&place.root, "a.bin", &limit).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     let mapped = read_file(&place.root, "sub/b.bin", &CpuAllocator).unwrap();
-    assert_eq!((bytes(&mapped.ptr, mapped.bytes), mapped.read_only), (&b"below"[..], false));
-    assert!(MappedFile::of(&mapped.ptr).is_none());
+    assert_eq!((bytes(mapped.data_ptr(), mapped.nbytes()), mapped.is_read_only()), (&b"below"[..], false));
+    assert!(MappedFile::of(mapped.data_ptr()).is_none());
 }
 
 #[test]
@@ -449,9 +449,83 @@ fn mappings_end_on_any_thread() {
     let place = Place::new();
     let mapped = MappedFile::temporary(&place.root, 5000).unwrap().into_mapped();
     std::thread::spawn(move || {
-        assert_eq!(bytes(&mapped.ptr, mapped.bytes), [0; 5000]);
+        assert_eq!(bytes(mapped.data_ptr(), mapped.nbytes()), [0; 5000]);
         drop(mapped);
     })
     .join()
     .unwrap();
+}
+
+#[test]
+fn a_storage_of_a_read_only_mapping_refuses_exclusive_access() {
+    let place = Place::new();
+    let mapped = place.open("a.bin", MapMode::ReadOnly).unwrap().into_mapped();
+    let storage = Storage::from_mapped(mapped, Some(Arc::new(CpuAllocator))).unwrap();
+    assert!(storage.is_read_only() && !storage.is_resizable());
+    assert_eq!(storage.read().unwrap().bytes().unwrap(), b"0123456789");
+    assert_eq!(storage.write().unwrap_err().kind(), ErrorKind::ReadOnly);
+    assert_eq!(storage.resize(20).unwrap_err().kind(), ErrorKind::ReadOnly);
+    let copy = storage.lazy_clone().unwrap();
+    copy.write().unwrap().bytes_mut().unwrap()[0] = b'x';
+    assert_eq!(storage.read().unwrap().bytes().unwrap(), b"0123456789");
+}
+
+#[test]
+fn storages_of_files_are_written_and_resized() {
+    let place = Place::new();
+    let mapped = place.open("a.bin", MapMode::Shared).unwrap().into_mapped();
+    let storage = Storage::from_mapped(mapped, Some(Arc::new(CpuAllocator))).unwrap();
+    storage.write().unwrap().bytes_mut().unwrap()[0] = b'x';
+    assert_eq!(place.read("a.bin").unwrap(), "x123456789");
+    storage.resize(11).unwrap();
+    storage.write().unwrap().bytes_mut().unwrap()[..].fill(b'y');
+    assert_eq!(
+        place.read("a.bin").unwrap(),
+        "x123456789",
+        "beyond its size it moves to the allocator's memory"
+    );
+    let read = read_file(&place.root, "sub/b.bin", &CpuAllocator).unwrap();
+    let fixed = Storage::from_mapped(read, None).unwrap();
+    assert_eq!(fixed.write().unwrap().bytes().unwrap(), b"below");
+    assert_eq!(fixed.resize(1).unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn no_growth_makes_a_file_shorter() {
+    let place = Place::new();
+    let mut mappings = [(); 2].map(|()| place.open("a.bin", MapMode::Shared).unwrap());
+    let [first, second] = &mut mappings;
+    first.grow(100_000).unwrap();
+    write(first, 99_999, 1);
+    write(first, 4_999, 2);
+    second.grow(5_000).unwrap();
+    assert_eq!(file_bytes(first)[99_999], 1, "the page is still there");
+    assert_eq!(file_bytes(second)[4_999], 2);
+    assert_eq!(second.grow(usize::MAX).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    assert_eq!(fs::metadata(place.path("root/a.bin")).unwrap().len(), 100_000);
+}
+
+#[test]
+fn mappings_of_one_file_grow_at_once() {
+    let place = Place::new();
+    let files = [0, 1, 2, 3].map(|thread| (thread, place.open("a.bin", MapMode::Shared).unwrap()));
+    std::thread::scope(|scope| {
+        for (thread, mut file) in files {
+            scope.spawn(move || {
+                for step in 1..100 {
+                    file.grow(10 + 4096 * (4 * step + thread)).unwrap();
+                    assert_eq!(file_bytes(&file)[file.len() - 1], 0);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_long_name_is_cut_in_the_text_of_its_error() {
+    let place = Place::new();
+    for name in ["a".repeat(100_000), "../".repeat(30_000), format!("file://{}/a", "h".repeat(100_000))] {
+        let text = place.text(&place.read(&name).unwrap_err());
+        assert!(text.chars().count() < 1300, "{} characters", text.chars().count());
+    }
 }

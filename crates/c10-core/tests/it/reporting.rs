@@ -236,6 +236,34 @@ fn a_panicking_observer_is_detached_and_nobody_else_harmed() {
 }
 
 #[test]
+fn an_observer_that_ends_in_a_panic_ends_no_free() {
+    struct Ends {
+        thread: ThreadId,
+        attached: Mutex<Option<Attached>>,
+    }
+    impl MemoryObserver for Ends {
+        fn on_memory(&self, event: &MemoryEvent) {
+            if thread::current().id() == self.thread && event.bytes < 0 {
+                let attached = self.attached.lock().unwrap().take();
+                drop(attached);
+            }
+        }
+    }
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            // Another thread may end the list of observers that has it.
+            assert!(thread::current().id() != self.thread, "this panic is part of the test");
+        }
+    }
+    let observer = Arc::new(Ends { thread: thread::current().id(), attached: Mutex::default() });
+    let attached = attach(observer.clone());
+    *observer.attached.lock().unwrap() = Some(attached);
+    drop(observer);
+    let ptr = CpuAllocator.allocate(10).unwrap();
+    drop(ptr);
+}
+
+#[test]
 fn the_observer_is_dropped_with_its_guard() {
     let (recorder, attached) = record();
     let weak = Arc::downgrade(&recorder);

@@ -112,7 +112,7 @@ impl Locked<'_> {
         debug_assert!(block.is_free() && !block.is_split());
         let (ptr, size, stream, is_small) = (block.ptr, block.size, block.stream, block.pool.is_small());
         // SAFETY: the block is the whole segment, nobody holds it, and the events of other streams have passed.
-        // Work of its own stream may be under way: the driver's free waits for that, as CUDA's does.
+        // Work of its own stream may be under way: the driver's free waits for that.
         unsafe { self.driver().free(DevicePtr(ptr)) }?;
         self.record(TraceAction::SegmentFree, ptr, size, stream);
         self.stats.num_device_free += 1;

@@ -6,7 +6,7 @@ use c10_core::{DataPtr, DeviceIndex};
 use super::block::Block;
 use super::device::{Device, DeviceState};
 use super::ids::{BlockId, PoolId};
-use super::size::MIN_BLOCK_SIZE;
+use super::size::{MIN_BLOCK_SIZE, REQUEST_CAP};
 use super::{BlockInfo, BlockState, CachingAllocator, SegmentInfo};
 use crate::driver::DevicePtr;
 use crate::error::{Error, ErrorKind, Result};
@@ -23,13 +23,14 @@ impl CachingAllocator {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when the blocks of a segment do not tile it, are not multiples of 512 bytes,
-    /// wait for streams, or two free ones are neighbours; when the device is in use, or the driver gave another
-    /// address. What the driver reports. Nothing is left behind then.
+    /// are smaller than what was asked for, wait for streams, or two free ones are neighbours; when all segments are
+    /// more than 2^60 bytes, the device is in use, or the driver gave another address. What the driver reports. Nothing is left behind then.
     pub fn restore(&self, device: DeviceIndex, segments: &[SegmentInfo]) -> Result<Vec<DataPtr>> {
         let device = self.device(device)?;
         for segment in segments {
             check(device, segment)?;
         }
+        check_sum(segments)?;
         let taken = take(device, segments)?;
         let mut locked = device.lock();
         if locked.blocks.len() > 0 {
@@ -64,6 +65,9 @@ fn check(device: &Device, segment: &SegmentInfo) -> Result<()> {
         if block.state == BlockState::ActivePendingFree {
             return fail("has a block that waits for streams");
         }
+        if block.state == BlockState::ActiveAllocated && block.requested_size > block.size {
+            return fail("has a block that is smaller than what was asked for");
+        }
         if last == Some(BlockState::Inactive) && block.state == BlockState::Inactive {
             return fail("has two free blocks side by side");
         }
@@ -77,6 +81,17 @@ fn check(device: &Device, segment: &SegmentInfo) -> Result<()> {
         return fail("is not the sum of its blocks");
     }
     Ok(())
+}
+
+/// Refuses segments that no memory could hold, whatever a driver says.
+fn check_sum(segments: &[SegmentInfo]) -> Result<()> {
+    let add = |sum: u64, segment: &SegmentInfo| sum.checked_add(segment.total_size);
+    match segments.iter().try_fold(0, add).filter(|sum| *sum <= REQUEST_CAP) {
+        Some(_) => Ok(()),
+        None => {
+            Err(Error::new(ErrorKind::InvalidArgument, "restore: the segments are more than 1 EB together"))
+        }
+    }
 }
 
 /// All segments from the driver, or none.

@@ -6,7 +6,7 @@
 //! - **R2.** Handles ([`handle`]) are plain values. One that was never given out, or was destroyed, is refused
 //!   with [`Status::InvalidHandle`] or [`Status::InvalidValue`]; each is destroyed once.
 //! - **R3.** Work on one stream runs in the order in which it was issued. Between streams only events and
-//!   synchronising calls order anything. An event stands for the work that its stream held when it was
+//!   synchronising calls order anything; `free` is one of these. An event stands for the work that its stream held when it was
 //!   recorded; one that was never recorded is ready.
 //! - **R4.** A call that fails changes nothing, and the next call is not affected by it.
 //! - **R5.** [`Status::OutOfMemory`] means that there is no memory for this call; freeing and trying again may
@@ -110,10 +110,11 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync + 'static {
 
     /// `bytes` bytes of a device (`cuMemAlloc`). 0 bytes are refused with [`Status::InvalidValue`].
     fn malloc(&self, device: DeviceIndex, bytes: u64) -> Result<DevicePtr>;
-    /// Frees what [`malloc`](Self::malloc) gave (`cuMemFree`).
+    /// Frees what [`malloc`](Self::malloc) gave, once all work of its device that is under way has ended
+    /// (`cuMemFree`).
     ///
     /// # Safety
-    /// No work that is under way, or comes, uses the memory.
+    /// No work that comes uses the memory, nor any that is under way on another device.
     unsafe fn free(&self, ptr: DevicePtr) -> Result<()>;
 
     // Virtual memory.

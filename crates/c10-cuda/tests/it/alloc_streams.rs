@@ -5,10 +5,11 @@ use std::sync::Arc;
 use c10_core::data_ptr::Wrapping;
 use c10_core::{DataPtr, Device, DeviceType, Stream, StreamId};
 use c10_cuda::driver::sim::{FaultPlan, FaultRule, FaultWhen, SimConfig, SimDriver};
-use c10_cuda::driver::{Driver, Status, StreamHandle};
+use c10_cuda::driver::{DevicePtr, Driver, Status, StreamHandle};
 use c10_cuda::{CachingAllocator, Config, ErrorKind};
 
-use crate::rig::{GIB, MIB, Rig, place};
+use crate::rig::{GIB, MIB, Rig, address, place};
+use crate::support::{Download, fill};
 
 static OUTER: Wrapping<u32> = Wrapping::new("outer");
 static MIDDLE: Wrapping<&'static str> = Wrapping::new("middle");
@@ -375,4 +376,22 @@ fn a_query_that_fails_leaves_the_queue_whole() {
     rig.cuda.check_invariants();
     assert_eq!(rig.stats().active.all.current, 1, "the block waits");
     assert_eq!(place(&rig.allocate(3 * MIB)), 0);
+}
+
+#[test]
+fn memory_goes_back_to_the_driver_after_the_work_of_its_own_stream() {
+    for no_caching in [false, true] {
+        let config = Config { no_caching, ..Config::default() };
+        let rig = Rig::with_config(SimConfig::with_bytes(GIB), config);
+        let block = rig.allocate(4096);
+        let (ptr, on) = (DevicePtr(address(&block)), StreamHandle::default_of(0));
+        fill(&*rig.sim, ptr, 7, 4096, on).unwrap();
+        let download = Download::issue(&*rig.sim, ptr, 4096, on).unwrap();
+        // No `record_stream`: the block's own stream needs none.
+        drop(block);
+        rig.cuda.empty_cache().unwrap();
+        assert_eq!(rig.driver_used(), 0);
+        rig.sim.device_synchronize(0).unwrap();
+        assert_eq!(download.bytes(), [7; 4096]);
+    }
 }

@@ -11,7 +11,7 @@ use c10_cuda::driver::{
     Status, StreamHandle, VaRange, real,
 };
 
-use crate::support::{MIB, copy, fill, free, free_range, launch, range, read, unmap, upload};
+use crate::support::{Download, MIB, copy, fill, free, free_range, launch, range, read, unmap, upload};
 
 const S0: StreamHandle = StreamHandle::default_of(0);
 const TIMED: EventFlags = EventFlags { timing: true, blocking_sync: false, interprocess: false };
@@ -22,7 +22,7 @@ fn status<T>(result: Result<T, DriverError>) -> Status {
 
 /// Runs the rules, each on a driver of its own.
 fn hold(make: impl Fn() -> Arc<dyn Driver>) {
-    let rules: [fn(&dyn Driver); 20] = [
+    let rules: [fn(&dyn Driver); 21] = [
         r1_a_device_that_is_not_there_is_refused,
         r1_any_thread_may_call,
         r2_dead_and_forged_handles_are_refused,
@@ -34,6 +34,7 @@ fn hold(make: impl Fn() -> Arc<dyn Driver>) {
         r3_events_and_streams_may_end_before_their_work,
         r3_events_are_recorded_on_their_own_device,
         r3_time_goes_on_along_a_stream,
+        r3_a_free_waits_for_the_work_of_its_device,
         r4_a_failed_call_changes_nothing,
         r5_freeing_helps_out_of_memory,
         r6_live_ranges_do_not_overlap,
@@ -279,6 +280,17 @@ fn r3_time_goes_on_along_a_stream(d: &dyn Driver) {
         d.event_destroy(event).unwrap();
     }
     free(d, ptr).unwrap();
+}
+
+fn r3_a_free_waits_for_the_work_of_its_device(d: &dyn Driver) {
+    let (ptr, stream) = (d.malloc(0, 4096).unwrap(), d.stream_create(0, 0).unwrap());
+    fill(d, ptr, 7, 4096, stream).unwrap();
+    let download = Download::issue(d, ptr, 4096, stream).unwrap();
+    free(d, ptr).unwrap();
+    assert!(d.stream_query(stream).unwrap());
+    assert_eq!(download.bytes(), [7; 4096]);
+    d.device_synchronize(0).unwrap();
+    d.stream_destroy(stream).unwrap();
 }
 
 fn r4_a_failed_call_changes_nothing(d: &dyn Driver) {

@@ -13,6 +13,7 @@ mod alloc_faults;
 mod alloc_model;
 mod alloc_oom;
 mod alloc_raw;
+mod alloc_restore;
 mod alloc_snapshot;
 mod alloc_streams;
 mod alloc_threads;

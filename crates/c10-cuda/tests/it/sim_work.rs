@@ -71,8 +71,8 @@ fn unwritten_memory_is_poisoned_and_stays_so_over_free() {
 }
 
 #[test]
-fn freed_memory_is_found_when_the_work_runs() {
-    let sim = sim();
+fn memory_that_is_freed_under_work_is_found_where_free_does_not_wait() {
+    let sim = SimDriver::new(SimConfig { free_waits: false, ..SimConfig::with_bytes(64 * MIB) });
     let ptr = sim.malloc(0, 64).unwrap();
     launch(&*sim, S0, "scale", &[range(ptr, 64)], &[range(ptr, 64)], |_| panic!("it must not run")).unwrap();
     free(&*sim, ptr).unwrap();
@@ -87,6 +87,29 @@ fn freed_memory_is_found_when_the_work_runs() {
     assert_eq!(sim.device_synchronize(0).unwrap_err().status, Status::IllegalAddress);
     insta::assert_snapshot!(fault(&sim), @"fill on device 0 stream 0 writes 64 bytes at 0x10000000000000: the memory was freed after the work was issued, and is given out anew");
     assert_eq!(read(&*sim, ptr, 1, S0), [POISON], "the fill did nothing");
+}
+
+#[test]
+fn a_free_waits_for_its_device_alone_and_hides_no_fault() {
+    let sim = sim();
+    let (here, there) = (sim.malloc(0, 64).unwrap(), sim.malloc(1, 64).unwrap());
+    let other = StreamHandle::default_of(1);
+    fill(&*sim, there, 1, 64, other).unwrap();
+    fill(&*sim, here.offset(64), 1, 64, S0).unwrap();
+    fill(&*sim, here, 1, 64, S0).unwrap();
+    free(&*sim, here).unwrap();
+    assert_eq!(sim.pending(), 1);
+    assert_eq!(sim.device_synchronize(0).unwrap_err().status, Status::IllegalAddress);
+    assert_eq!(sim.take_faults().len(), 1, "the fill of live memory is none");
+    // Another device's work is not waited for.
+    enable_and_fill(&sim, there);
+    free(&*sim, there).unwrap();
+    assert_eq!(sim.device_synchronize(0).unwrap_err().status, Status::IllegalAddress);
+}
+
+fn enable_and_fill(sim: &SimDriver, there: DevicePtr) {
+    sim.enable_peer_access(0, 1).unwrap();
+    fill(sim, there, 2, 64, S0).unwrap();
 }
 
 #[test]

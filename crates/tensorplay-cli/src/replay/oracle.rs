@@ -58,7 +58,9 @@ struct Oracle {
 pub(crate) fn run(ops: &[Op<'_>], config: Config, device_memory: u64) -> Result<String, Stop> {
     // PyTorch's own behaviour, where ours is better too.
     let config = Config { search_after_synchronize: false, ..config };
-    let driver = SimDriver::new(SimConfig::with_bytes(device_memory).log_calls(usize::MAX));
+    // The stand-in's rule: a free completes nothing.
+    let machine = SimConfig { free_waits: false, ..SimConfig::with_bytes(device_memory) };
+    let driver = SimDriver::new(machine.log_calls(usize::MAX));
     let runtime = Runtime::new(driver.clone());
     let allocator = CachingAllocator::with_runtime(runtime.clone(), config).map_err(Stop::Allocator)?;
     let mut oracle = Oracle {

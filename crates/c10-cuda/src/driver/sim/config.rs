@@ -27,7 +27,7 @@ pub enum Completion {
 /// A simulated machine: its devices, its schedule, its faults.
 #[derive(Clone, Debug)]
 pub struct SimConfig {
-    /// The memory of each device, in bytes. At most [`MAX_DEVICES`].
+    /// The memory of each device, in bytes: 2^63 - 1 where it says more. At most [`MAX_DEVICES`] of them.
     pub devices: Vec<u64>,
     /// The addresses that each device has for [`reserve`](crate::driver::Driver::reserve), in bytes; at most 2^46.
     pub reservable_bytes: u64,
@@ -39,6 +39,10 @@ pub struct SimConfig {
     pub pinned_bytes: u64,
     /// Whether devices can reach each other's memory.
     pub peers: bool,
+    /// Whether [`free`](crate::driver::Driver::free) waits for all work of the memory's device, as CUDA's does. Off,
+    /// it completes nothing: work that is under way and uses the memory faults, and what an allocator decides
+    /// depends on queries and synchronising calls alone.
+    pub free_waits: bool,
     /// How many calls, and how many items of work, are kept for
     /// [`take_calls`](super::SimDriver::take_calls) and [`take_work`](super::SimDriver::take_work), the newest
     /// winning; 0 keeps none.
@@ -54,6 +58,7 @@ impl Default for SimConfig {
             faults: FaultPlan::default(),
             pinned_bytes: DEFAULT_PINNED_BYTES,
             peers: true,
+            free_waits: true,
             log_calls: 0,
         }
     }

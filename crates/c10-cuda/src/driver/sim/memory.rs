@@ -99,9 +99,13 @@ impl State {
         Ok(DevicePtr(at))
     }
 
-    /// Frees a range and gives its length. The work that is under way goes on; what of it uses the range will
-    /// fault.
+    /// Frees a range and gives its length. Where that does not wait, work that is under way goes on, and what of it
+    /// uses the range will fault.
     pub(super) fn free(&mut self, ptr: DevicePtr) -> Result<u64, Status> {
+        let device = self.memory.allocations.get(&ptr.0).ok_or(Status::InvalidValue)?.device;
+        if self.free_waits {
+            self.finish_device(device);
+        }
         let allocation = self.memory.allocations.remove(&ptr.0).ok_or(Status::InvalidValue)?;
         self.give_addresses(ptr.0, allocation.extent);
         self.device_mut(allocation.device)?.in_use -= allocation.capacity;

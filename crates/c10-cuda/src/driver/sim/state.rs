@@ -44,6 +44,7 @@ pub(super) struct DeviceState {
 pub(super) struct State {
     pub(super) devices: Vec<DeviceState>,
     pub(super) peers_possible: bool,
+    pub(super) free_waits: bool,
     pub(super) memory: Memory,
     pub(super) pinned: Pinned,
     pub(super) streams: Slab<StreamState>,
@@ -66,7 +67,8 @@ impl State {
             let base = FIRST_ADDRESS + u64::from(index) * DEVICE_SPAN;
             let default_stream = streams.insert(StreamState::default_of(index));
             DeviceState {
-                total,
+                // Statistics are signed.
+                total: total.min(i64::MAX as u64),
                 in_use: 0,
                 malloc_space: Space::new(base, MALLOC_SPAN),
                 va_space: Space::new(base + MALLOC_SPAN, reservable),
@@ -78,6 +80,7 @@ impl State {
         Self {
             devices: devices.collect(),
             peers_possible: config.peers,
+            free_waits: config.free_waits,
             memory: Memory::new(),
             pinned: Pinned::new(config.pinned_bytes),
             streams,

@@ -131,12 +131,17 @@ impl State {
 
     pub(super) fn device_synchronize(&mut self, device: DeviceIndex) -> Result<(), Status> {
         self.device(device)?;
+        self.finish_device(device);
+        self.tell_fault(device)
+    }
+
+    /// Runs all that a device's streams hold, and lets the host wait for it.
+    pub(super) fn finish_device(&mut self, device: DeviceIndex) {
         let of_device = |(id, s): (Id, &StreamState)| (s.device == device).then_some(id);
         let streams: Vec<Id> = self.streams.iter().filter_map(of_device).collect();
         for id in streams {
             self.finish_stream(id);
         }
-        self.tell_fault(device)
     }
 
     /// Puts an item at the end of a stream, to begin no earlier than `after_ns`. Gives its place and its end.
