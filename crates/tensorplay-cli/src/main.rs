@@ -1,8 +1,8 @@
 //! The `tensorplay` command: replays PyTorch memory snapshots.
 //!
-//! Exit codes: 0 when all is as wanted; 1 when a replay differs from its recording or runs out of memory, or the
-//! output cannot be written; 2 when the input or the arguments are no use. Results go to the standard output in one piece, so that an error never
-//! leaves half of one.
+//! Exit codes: 0 when all is as wanted; 1 when a replay differs from its recording or runs out of memory, or
+//! the output cannot be written; 2 when the input or the arguments are no use. Results go to the standard
+//! output in one piece, so that an error never leaves half of one.
 
 mod conf_text;
 mod info;

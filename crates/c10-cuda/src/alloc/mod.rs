@@ -185,7 +185,8 @@ impl CachingAllocator {
 
     /// Says that work on `stream` uses the memory, so that it is not given out anew before the work that the
     /// stream holds when the memory is freed is complete (`Tensor.record_stream`). The stream that the memory
-    /// was allocated on needs no saying; any other may be of another device. `ptr` may be any adaptor's, as long as its root is this allocator's.
+    /// was allocated on needs no saying; any other may be of another device. `ptr` may be any adaptor's, as
+    /// long as its root is this allocator's.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for memory that is not this allocator's (PyTorch ignores it) or a stream

@@ -22,9 +22,10 @@ impl CachingAllocator {
     /// those of a program that has allocated just these blocks.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] when the blocks of a segment do not tile it, are not multiples of 512 bytes,
-    /// are smaller than what was asked for, wait for streams, or two free ones are neighbours; when all segments are
-    /// more than 2^60 bytes, the device is in use, or the driver gave another address. What the driver reports. Nothing is left behind then.
+    /// [`ErrorKind::InvalidArgument`] when the blocks of a segment do not tile it, are not multiples of 512
+    /// bytes, are smaller than what was asked for, wait for streams, or two free ones are neighbours; when
+    /// all segments are more than 2^60 bytes, the device is in use, or the driver gave another address. What
+    /// the driver reports. Nothing is left behind then.
     pub fn restore(&self, device: DeviceIndex, segments: &[SegmentInfo]) -> Result<Vec<DataPtr>> {
         let device = self.device(device)?;
         for segment in segments {

@@ -1,7 +1,8 @@
 //! The grammar of `PYTORCH_CUDA_ALLOC_CONF`: `key:value[,key:value]…`, spaces ignored.
 //!
 //! Differs from PyTorch: a number is decimal digits and nothing else, where `std::stoull` takes `20.5` for 20
-//! and wraps `-5`; a reserve that is none is refused, where PyTorch warns and goes on; what PyTorch refuses by an internal assertion is an error like any other.
+//! and wraps `-5`; a reserve that is none is refused, where PyTorch warns and goes on; what PyTorch refuses
+//! by an internal assertion is an error like any other.
 
 use super::tokenizer::{Tokens, fail};
 use super::{Backend, Config, Reserve, RoundupPower2Divisions, mib};

@@ -6,8 +6,8 @@
 //! - **R2.** Handles ([`handle`]) are plain values. One that was never given out, or was destroyed, is refused
 //!   with [`Status::InvalidHandle`] or [`Status::InvalidValue`]; each is destroyed once.
 //! - **R3.** Work on one stream runs in the order in which it was issued. Between streams only events and
-//!   synchronising calls order anything; `free` is one of these. An event stands for the work that its stream held when it was
-//!   recorded; one that was never recorded is ready.
+//!   synchronising calls order anything; `free` is one of these. An event stands for the work that its stream
+//!   held when it was recorded; one that was never recorded is ready.
 //! - **R4.** A call that fails changes nothing, and the next call is not affected by it.
 //! - **R5.** [`Status::OutOfMemory`] means that there is no memory for this call; freeing and trying again may
 //!   help. No other status does.

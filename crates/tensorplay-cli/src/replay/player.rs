@@ -69,7 +69,9 @@ impl Player {
         let mut devices = vec![0; usize::from(device)];
         devices.push(stage.memory);
         let log = if stage.keeps_changes { usize::MAX } else { 0 };
-        let driver = SimDriver::new(SimConfig { devices, ..SimConfig::default() }.log_calls(log));
+        // When streams had passed is the recording's to say, and not for a free to bring about.
+        let machine = SimConfig { devices, free_waits: false, ..SimConfig::default() };
+        let driver = SimDriver::new(machine.log_calls(log));
         let runtime = Runtime::new(driver.clone());
         let allocator = CachingAllocator::with_runtime(runtime.clone(), stage.config.clone())?;
         let mut streams = HashMap::new();

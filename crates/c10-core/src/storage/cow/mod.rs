@@ -2,8 +2,8 @@
 //! (`c10::impl::cow`).
 //!
 //! Reading never copies. The first exclusive access to a sharer *materialises* it: it gets a copy of its own,
-//! from its allocator (or that of its type of device), or, when it is the last owner, the original without its layer and no copy. A failure
-//! leaves it as it was.
+//! from its allocator (or that of its type of device), or, when it is the last owner, the original without
+//! its layer and no copy. A failure leaves it as it was.
 //!
 //! // Note [Pinned bytes]
 //! The same layer serves this crate's own long operations, which must not hold the access lock while they

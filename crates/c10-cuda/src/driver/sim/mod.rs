@@ -30,8 +30,9 @@
 //!
 //! # Work
 //! Each stream is a queue, the default stream too, which waits for no other. When the items run is
-//! [`Completion`]'s choice; queries complete nothing, and `free` completes all work of its device as CUDA's does, unless
-//! [`free_waits`](SimConfig::free_waits) is off. An event is a place in a queue. Times are virtual, and settled when work is issued.
+//! [`Completion`]'s choice; queries complete nothing, and `free` completes all work of its device as CUDA's
+//! does, unless [`free_waits`](SimConfig::free_waits) is off. An event is a place in a queue. Times are
+//! virtual, and settled when work is issued.
 //!
 //! # Locks
 //! One mutex guards a machine, and each call takes it once. Kernels' bodies run under it: see
