@@ -69,7 +69,7 @@ impl Info {
             self.field(key, value);
         }
         if config.no_caching {
-            self.field("PYTORCH_NO_CUDA_MEMORY_CACHING", "set: nothing is cached");
+            self.field("PYTORCH_NO_CUDA_MEMORY_CACHING", "1: nothing is cached");
         }
         self.field("", "a replay of a snapshot takes its own from the file, or from --conf");
     }

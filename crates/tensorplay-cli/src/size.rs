@@ -6,7 +6,7 @@ mod tests;
 use std::fmt;
 use std::str::FromStr;
 
-/// A number of bytes, at least one.
+/// A number of bytes.
 ///
 /// Read from `24GiB`, `80 GB`, `79.15GiB` or plain bytes. `KiB`, `MiB`, `GiB`, `TiB` are powers of 1024, and
 /// `KB`, `MB`, `GB`, `TB` of 1000; the case of letters does not matter. `24G` is refused, because programs
@@ -34,20 +34,21 @@ impl FromStr for ByteSize {
         let text = text.trim();
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = text.split_at(end);
-        let unit = unit.trim_start().to_ascii_lowercase();
-        let bytes = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, bytes)| *bytes).ok_or_else(|| {
-            format!("`{unit}` is no unit of size; write bytes, or a number with KiB, MiB, GiB, TiB, KB, MB, GB or TB")
-        })?;
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         if whole.is_empty() || number.ends_with('.') || fraction.contains('.') {
-            return Err(format!("`{number}` is not a number; write for example 24GiB"));
+            return Err(format!("`{text}` does not begin with a number; write for example 24GiB"));
         }
+        let unit = unit.trim_start();
+        let known = UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
+        let (_, bytes) = *known.ok_or_else(|| {
+            format!("`{unit}` is no unit of size; write bytes, or a number with KiB, MiB, GiB, TiB, KB, MB, GB or TB")
+        })?;
         let too_large = || format!("{text} does not fit in 64 bits");
         let whole: u64 = whole.parse().map_err(|_| too_large())?;
         let whole = whole.checked_mul(bytes).ok_or_else(too_large)?;
         let total = whole.checked_add(part(fraction, bytes)?).ok_or_else(too_large)?;
-        if total == 0 {
-            return Err("a size of 0 bytes holds nothing".into());
+        if total == 0 && number.contains(|digit| matches!(digit, '1'..='9')) {
+            return Err(format!("`{text}` is less than a byte"));
         }
         Ok(Self(total))
     }

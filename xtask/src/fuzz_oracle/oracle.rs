@@ -1,10 +1,14 @@
 //! Where PyTorch's allocator is: found, or built from `xtask/oracle`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::workspace::root;
 use crate::{Result, step};
+
+/// What `build.sh` calls, each with arguments that do nothing. (`unzip --version` is an error.)
+const NEEDED: [&[&str]; 4] =
+    [&["bash", "--version"], &["python3", "-m", "pip", "--version"], &["unzip", "-v"], &["g++", "--version"]];
 
 /// The oracle, or why it is not to be had here.
 #[derive(Debug)]
@@ -26,10 +30,9 @@ pub(crate) fn find(program: &str) -> Result<Found> {
     if program.exists() {
         return Ok(Found::At(program));
     }
-    for tool in ["bash", "python3", "unzip", "g++"] {
-        if !runs(tool) {
-            return Ok(Found::Missing(format!("the oracle is not built, and {tool} is missing")));
-        }
+    if let Some(command) = NEEDED.iter().find(|command| !runs(command)) {
+        let command = command.join(" ");
+        return Ok(Found::Missing(format!("the oracle is not built, and `{command}` does not run here")));
     }
     let script = root().join("xtask/oracle/build.sh");
     let status = step::run(Command::new("bash").arg(script).env("ORACLE_DIR", folder))?;
@@ -49,9 +52,10 @@ fn folder() -> Option<PathBuf> {
     })
 }
 
-/// Whether `tool --version` can be run.
-pub(crate) fn runs(tool: impl AsRef<Path>) -> bool {
-    let mut command = Command::new(tool.as_ref());
-    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+/// Whether a command, its program first, can be run and succeeds.
+pub(crate) fn runs(command: &[&str]) -> bool {
+    let (program, arguments) = command.split_first().expect("a command has a program");
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

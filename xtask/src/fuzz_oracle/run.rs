@@ -34,7 +34,7 @@ pub(crate) struct Output {
 
 impl Programs {
     pub(crate) fn new(oracle: PathBuf, ours: PathBuf, scratch: PathBuf) -> Self {
-        Programs { oracle, ours, scratch, has_setarch: oracle::runs("setarch") }
+        Programs { oracle, ours, scratch, has_setarch: oracle::runs(&["setarch", "--version"]) }
     }
 
     /// Runs PyTorch's allocator.

@@ -18,7 +18,8 @@ pub(super) fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Config> 
     if let Some((name, text)) = text(&variable) {
         config.set(&text).map_err(|e| Error::new(ErrorKind::Config, format!("{name}: {e}")))?;
     }
-    config.no_caching = variable(NO_CACHING).is_some();
+    // `c10::utils::check_env`: other values are not obeyed, and an empty one is usual for "not set".
+    config.no_caching = variable(NO_CACHING).as_deref() == Some("1");
     Ok(config)
 }
 

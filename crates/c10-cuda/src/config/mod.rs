@@ -84,7 +84,8 @@ pub struct Config {
     pub graph_capture_record_stream_reuse: bool,
     /// The settings of the pinned-host allocator.
     pub pinned: PinnedConfig,
-    /// Whether each request goes to the driver and nothing is cached (`PYTORCH_NO_CUDA_MEMORY_CACHING`).
+    /// Whether each request goes to the driver and nothing is cached (`PYTORCH_NO_CUDA_MEMORY_CACHING`
+    /// is `1`).
     pub no_caching: bool,
     /// Which of several free blocks of one size is taken. No text form.
     pub order_of_equals: OrderOfEquals,
@@ -136,7 +137,7 @@ impl Config {
     }
 
     /// The settings of the environment: the first of `PYTORCH_CUDA_ALLOC_CONF`, `PYTORCH_HIP_ALLOC_CONF` and
-    /// `PYTORCH_ALLOC_CONF` that is set, and `PYTORCH_NO_CUDA_MEMORY_CACHING`.
+    /// `PYTORCH_ALLOC_CONF` that is set, and `PYTORCH_NO_CUDA_MEMORY_CACHING`, which counts if it is `1`.
     ///
     /// # Errors
     /// As [`parse`](Self::parse), naming the variable.

@@ -258,7 +258,10 @@ fn the_first_variable_that_is_set_wins() {
     assert_eq!(size(&[(any, c), (hip, b), (cuda, a)]), Some(21));
     assert_eq!(size(&[(any, c), (cuda, "")]), None, "an empty text is set");
     assert!(!read(&[]).unwrap().no_caching);
-    assert!(read(&[("PYTORCH_NO_CUDA_MEMORY_CACHING", "0")]).unwrap().no_caching, "it counts that it is set");
+    for (value, off) in [("1", true), ("0", false), ("", false), ("true", false), ("11", false)] {
+        let config = read(&[("PYTORCH_NO_CUDA_MEMORY_CACHING", value)]).unwrap();
+        assert_eq!(config.no_caching, off, "{value:?}");
+    }
     let error = read(&[(hip, "x:1")]).unwrap_err();
     insta::assert_snapshot!(error, @"PYTORCH_HIP_ALLOC_CONF: Unrecognized key 'x' in CUDA allocator config.");
 }

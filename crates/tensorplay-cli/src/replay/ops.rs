@@ -89,6 +89,15 @@ const UNSERVED: [&str; 26] = [
     "own",
 ];
 
+/// The text that the bytes of a file are.
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, BadLine> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let before = &bytes[..error.valid_up_to()];
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        BadLine { line, reason: "is not UTF-8 text".into() }
+    })
+}
+
 /// Reads all lines.
 pub(crate) fn parse(text: &str) -> Result<Vec<Op<'_>>, BadLine> {
     let mut ops = Vec::new();

@@ -19,6 +19,13 @@ use super::progress::Progress;
 /// The stand-in's unit: it hands out and takes back whole 2 MiB.
 const UNIT: u64 = 2 << 20;
 
+/// Requests of so many bytes and more are refused unasked (`one_exa_bytes`).
+const LARGEST_REQUEST: u64 = 1 << 60;
+
+/// `C10_CUDA_CHECK`'s words for a `cudaMalloc` that found no memory, on one line as the oracle has them.
+const DRIVER_OUT_OF_MEMORY: &str = "CUDA error: out of memory Search for `cudaErrorMemoryAllocation' in \
+    https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information. ";
+
 /// Why a run ended early.
 #[derive(Debug)]
 pub(crate) enum Stop {
@@ -166,7 +173,8 @@ impl Oracle {
         match self.allocator.base_allocation(ptr) {
             Ok((base, bytes)) => Ok(Answer::Echo(format!(" {} size {bytes}", self.segments.place(base.0)))),
             Err(error) if error.kind() == ErrorKind::InvalidArgument => {
-                let address = if ptr.is_null() { "0".into() } else { format!("{:?}", ptr.as_ptr()) };
+                let address = ptr.as_ptr().addr() as u64;
+                let address = if ptr.is_null() { "0".into() } else { format!("{:#x}", stand_in(address)) };
                 Ok(Answer::Refused(format!("invalid device pointer: {address}")))
             }
             Err(error) => Err(error.into()),
@@ -189,11 +197,19 @@ impl Oracle {
                 self.live.insert(id, ptr);
                 Ok(Answer::Line(format!("alloc {id} {bytes} block {block} at {place}")))
             }
-            Err(error) if error.kind() == ErrorKind::OutOfMemory => {
+            Err(error) if error.kind() == ErrorKind::OutOfMemory && !self.asks_driver(bytes) => {
                 Ok(Answer::Line(format!("oom {id} {bytes} {error}")))
+            }
+            Err(error) if error.kind() == ErrorKind::OutOfMemory => {
+                Ok(Answer::Refused(DRIVER_OUT_OF_MEMORY.into()))
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Whether a request goes to the driver as it is: PyTorch then tells the driver's error, and not its own.
+    fn asks_driver(&self, bytes: u64) -> bool {
+        !self.allocator.is_enabled() && bytes < LARGEST_REQUEST
     }
 
     /// The stream of a number, made when it is first named.
@@ -221,6 +237,11 @@ impl Oracle {
             }
         }
     }
+}
+
+/// What the stand-in has for an address of the simulator: both hand out the same places, from 2^44 and from 2^52.
+fn stand_in(address: u64) -> u64 {
+    (1 << 44) + (address & ((1 << 52) - 1))
 }
 
 /// The ranges that the driver has handed out, and their numbers.

@@ -60,7 +60,7 @@ impl Page {
     fn prose(&mut self, first: &str, text: &str) {
         let mut line = first.to_owned();
         let mut is_empty = true;
-        for word in text.split_whitespace() {
+        for word in words(text) {
             if !is_empty && line.len() + word.len() >= WIDTH {
                 self.line(&line);
                 line = " ".repeat(first.len());
@@ -69,7 +69,7 @@ impl Page {
             if !is_empty {
                 line.push(' ');
             }
-            line += word;
+            line += &word;
             is_empty = false;
         }
         self.line(&line);
@@ -85,7 +85,7 @@ impl Page {
                     Some(bytes) => format!("Fits in {}", ByteSize(bytes)),
                     None => "Runs with unlimited memory".into(),
                 };
-                format!("{memory}; {} are reserved at most.", ByteSize(replay.peaks.reserved_bytes))
+                format!("{memory}; at most {} are reserved.", ByteSize(replay.peaks.reserved_bytes))
             }
             (None, Some(refused)) => out_of_memory(refused, replay, device.recording.events),
         };
@@ -207,6 +207,20 @@ impl Page {
             self.prose("  - ", note);
         }
     }
+}
+
+/// The words of a text, each number with its unit.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let is_unit =
+            matches!(word.trim_end_matches(['.', ',', ';']), "B" | "bytes" | "KiB" | "MiB" | "GiB" | "TiB");
+        match words.last_mut() {
+            Some(number) if is_unit => *number += &format!(" {word}"),
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
 }
 
 /// How a comparison came out.

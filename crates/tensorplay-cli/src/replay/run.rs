@@ -40,6 +40,9 @@ enum Failure {
 fn replay(file: &Path, args: &ReplayArgs) -> Result<ReplayReport, Failure> {
     let given = args.conf.as_deref().map(given::configuration).transpose().map_err(Failure::Argument)?;
     let memory = args.device_memory.map(given::device_memory).transpose().map_err(Failure::Argument)?;
+    if memory == Some(0) {
+        return Err(Failure::Argument("--device-memory: a device of 0 bytes holds nothing".into()));
+    }
     let input = |reason| Failure::Input(InputError::new(file, reason));
     let snapshot = {
         let _reading = Progress::endless("Reading");

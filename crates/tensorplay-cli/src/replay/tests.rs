@@ -165,8 +165,8 @@ fn the_page_says_first_what_came_of_it() {
     Reproduced, as far as the file determines it: every one of 7,940 placements, in order. The file leaves 6 placements open.
     Reproduced: every one of 1 placement and 1 segment event, in order.
     Nothing to compare: no decision in the file is determined. The file leaves 0 placements and 3 segment events open.
-    Runs with unlimited memory; 1.77 GiB are reserved at most.
-    Fits in 24.00 GiB; 1.77 GiB are reserved at most.
+    Runs with unlimited memory; at most 1.77 GiB are reserved.
+    Fits in 24.00 GiB; at most 1.77 GiB are reserved.
     Does not fit in 1.00 GiB: out of memory at event 12,345 of 23,105, on a request for 3.00 MiB.
     Does not fit: out of memory while what was live at the start is allocated, on a request for 3.00 MiB.
     ");

@@ -35,8 +35,8 @@ fn lines(file: &Path, args: &ReplayArgs) -> Result<String, String> {
             "TORCH_REPLAY_TRACE asks for the allocator's own trace, which is not printed; unset it".into()
         );
     }
-    let text = std::fs::read_to_string(file).map_err(|error| in_file(&error))?;
-    let ops = ops::parse(&text).map_err(|bad| in_file(&bad))?;
+    let bytes = std::fs::read(file).map_err(|error| in_file(&error))?;
+    let ops = ops::text(&bytes).and_then(ops::parse).map_err(|bad| in_file(&bad))?;
     oracle::run(&ops, config, memory).map_err(|stop| match stop {
         Stop::BadTrace(bad) => in_file(&bad),
         Stop::Allocator(error) => in_file(&error),

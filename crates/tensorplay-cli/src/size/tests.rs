@@ -5,6 +5,8 @@ use super::*;
 #[test]
 fn sizes_are_read_exactly() {
     for (text, bytes) in [
+        ("0", 0),
+        ("0.0GiB", 0),
         ("1", 1),
         ("512B", 512),
         ("24GiB", 24 << 30),
@@ -31,7 +33,6 @@ fn what_is_no_size_is_refused() {
         "1.GiB",
         ".5GiB",
         "1.2.3",
-        "0",
         "0.1B",
         "18446744073709551616",
         "17179869184GiB",
@@ -41,6 +42,9 @@ fn what_is_no_size_is_refused() {
     for text in texts {
         assert!(text.parse::<ByteSize>().is_err(), "{text}");
     }
+    let complaint = |text: &str| text.parse::<ByteSize>().unwrap_err();
+    insta::assert_snapshot!(complaint("-5"), @"`-5` does not begin with a number; write for example 24GiB");
+    insta::assert_snapshot!(complaint("5Q"), @"`Q` is no unit of size; write bytes, or a number with KiB, MiB, GiB, TiB, KB, MB, GB or TB");
 }
 
 #[test]

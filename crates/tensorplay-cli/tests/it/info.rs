@@ -52,7 +52,7 @@ fn info_shows_the_configuration_of_the_environment() {
     pinned_max_round_threshold_mb        2
     pinned_max_cached_size_mb            3
     pinned_free_catch_all                True
-    PYTORCH_NO_CUDA_MEMORY_CACHING       set: nothing is cached
+    PYTORCH_NO_CUDA_MEMORY_CACHING       1: nothing is cached
                                          a replay of a snapshot takes its own from the file, or from --conf
     ");
 }

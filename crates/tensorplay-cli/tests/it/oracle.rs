@@ -155,6 +155,28 @@ fn each_command_has_its_answer() {
 }
 
 #[test]
+fn without_caching_the_driver_speaks() {
+    insta::assert_snapshot!(answers(
+        "enable 0\n\
+         a 1 2097152 0\n\
+         a 2 100 0\n\
+         base 2\n\
+         \x20a 3 67108864 0 \n\
+         a 4 1152921504606846976 0\n"
+    ), @"
+    enable 0
+    driver segment_alloc 2097152 seg0+0
+    alloc 1 2097152 block 0 at seg0+0
+    driver segment_alloc 100 seg1+0
+    alloc 2 100 block 0 at seg1+0
+    error base 2: invalid device pointer: 0x100000200000
+    driver segment_alloc_failed 67108864 -
+    error a 3 67108864 0: CUDA error: out of memory Search for `cudaErrorMemoryAllocation' in https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information. 
+    oom 4 1152921504606846976 CUDA out of memory. Tried to allocate more than 1EB memory.
+    ");
+}
+
+#[test]
 fn statistics_stand_where_they_are_asked_for_and_at_the_end() {
     let lines = lines_of("p\na 1 512 0\n", &[]);
     let starts: Vec<_> = lines.lines().filter(|line| line.starts_with("stat allocation.all")).collect();
@@ -245,8 +267,8 @@ fn files_that_are_no_text_or_not_there() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("t");
     assert!(complaint(&oracle(&file).output().unwrap()).contains("t: No such file"));
-    std::fs::write(&file, b"a 1 \xff 0").unwrap();
-    assert!(complaint(&oracle(&file).output().unwrap()).contains("valid UTF-8"));
+    std::fs::write(&file, b"e\na 1 \xff 0").unwrap();
+    assert!(complaint(&oracle(&file).output().unwrap()).contains("t: line 2: is not UTF-8 text"));
     assert!(complaint(&oracle(folder.path()).output().unwrap()).contains("irectory"));
 }
 
@@ -271,7 +293,9 @@ fn the_environment_says_what_the_options_do_not() {
     with(&[("FAKE_CUDA_TOTAL_BYTES", "10000000")], &[]);
     with(&[("FAKE_CUDA_TOTAL_BYTES", "0x989680")], &[]);
     with(&[("FAKE_CUDA_TOTAL_BYTES", "10000000")], &["--device-memory", "1GiB"]);
+    with(&[], &["--device-memory", "0"]);
     with(&[("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")], &[]);
+    with(&[("PYTORCH_NO_CUDA_MEMORY_CACHING", "0")], &[]);
     insta::assert_snapshot!(texts.join("\n"), @"
     driver segment_alloc 20971520 seg0+0; alloc 1 2097152 block 2097152 at seg0+0
     driver segment_alloc 67108864 seg0+0; alloc 1 2097152 block 2097152 at seg0+0
@@ -280,7 +304,9 @@ fn the_environment_says_what_the_options_do_not() {
     driver segment_alloc_failed 20971520 -; driver segment_alloc_failed 20971520 -
     driver segment_alloc_failed 20971520 -; driver segment_alloc_failed 20971520 -
     driver segment_alloc 20971520 seg0+0; alloc 1 2097152 block 2097152 at seg0+0
+    driver segment_alloc_failed 20971520 -; driver segment_alloc_failed 20971520 -
     driver segment_alloc 2097152 seg0+0; alloc 1 2097152 block 0 at seg0+0
+    driver segment_alloc 20971520 seg0+0; alloc 1 2097152 block 2097152 at seg0+0
     ");
 
     let refused =

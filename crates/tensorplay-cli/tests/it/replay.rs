@@ -361,7 +361,7 @@ fn what_fits_and_what_does_not() {
     let parts = [fits, does_not, other].map(|page| page.split("\n\nRecording").next().unwrap().to_owned());
     insta::assert_snapshot!(parts.join("\n---\n"), @"
 
-      Fits in 1.00 GiB; 1014.00 MiB are reserved at most.
+      Fits in 1.00 GiB; at most 1014.00 MiB are reserved.
 
     Memory at its peak         recorded     replayed
       requested              893.63 MiB   893.63 MiB   what the program asked for
@@ -382,12 +382,12 @@ fn what_fits_and_what_does_not() {
                0 └────────────────────────────────────────────────────────────────────────
     ---
 
-      Does not fit in 900.00 MiB: out of memory at event 778 of 11,477, on a request for 57.22
-      MiB.
+      Does not fit in 900.00 MiB: out of memory at event 778 of 11,477, on a request for
+      57.22 MiB.
 
-      CUDA out of memory. Tried to allocate 58.00 MiB. GPU 0 has a total capacity of 900.00
-      MiB of which 22.00 MiB is free. Of the allocated memory 838.55 MiB is allocated by
-      PyTorch, and 39.45 MiB is reserved by PyTorch but unallocated. If reserved but
+      CUDA out of memory. Tried to allocate 58.00 MiB. GPU 0 has a total capacity of
+      900.00 MiB of which 22.00 MiB is free. Of the allocated memory 838.55 MiB is allocated
+      by PyTorch, and 39.45 MiB is reserved by PyTorch but unallocated. If reserved but
       unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
       to avoid fragmentation. See documentation for Memory Management
       (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)
@@ -411,7 +411,7 @@ fn what_fits_and_what_does_not() {
                0 └─────
     ---
 
-      Runs with unlimited memory; 1.01 GiB are reserved at most.
+      Runs with unlimited memory; at most 1.01 GiB are reserved.
 
     Memory at its peak         recorded     replayed
       requested              893.63 MiB   893.63 MiB   what the program asked for
@@ -454,6 +454,7 @@ fn arguments_that_cannot_be_served() {
         refused(&["--conf", "no_such_key:1"]),
         refused(&["--conf", "max_split_size_mb:5"]),
         refused(&["--device-memory", "65TiB"]),
+        refused(&["--device-memory", "0"]),
     ];
     insta::assert_snapshot!(complaints.concat(), @"
     error: --conf: the caching allocator does not support expandable_segments:True
@@ -462,8 +463,9 @@ fn arguments_that_cannot_be_served() {
     error: --conf: Unrecognized key 'no_such_key' in CUDA allocator config.
     error: --conf: CachingAllocator option max_split_size_mb too small, must be >= 20
     error: --device-memory: 65.00 TiB is more than 64.00 TiB, the most that is simulated
+    error: --device-memory: a device of 0 bytes holds nothing
     ");
-    for size in ["0", "24G", "-1", "much", "99999999TiB"] {
+    for size in ["24G", "-1", "much", "99999999TiB"] {
         let output = tensorplay().args(["replay", "--device-memory", size]).arg(&file).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{size}");
         assert!(output.stdout.is_empty());
