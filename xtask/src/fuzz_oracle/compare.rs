@@ -13,8 +13,9 @@ pub(crate) fn first_difference(oracle: &Output, ours: &Output) -> Option<usize> 
 ///
 /// When frees that wait for several streams complete at once, PyTorch takes them in the order of a hash table
 /// whose keys are streams (`cuda_events`). One build repeats that order, whatever the addresses are; nothing
-/// promises it. The blocks end up the same, but the steps by which neighbours merge do not: the peak and the two
-/// sums of `inactive_split` and `inactive_split_bytes` depend on them. Until a trace first records a stream
+/// promises it. The blocks end up the same, but the order of the `free_completed` entries does not, nor do the
+/// steps by which neighbours merge: the peak and the two sums of `inactive_split` and `inactive_split_bytes`
+/// depend on them. Until a trace first records a stream
 /// nothing is deferred, and these have to agree too.
 fn comparable(output: &Output) -> Vec<&str> {
     let mut deferred = false;
@@ -24,7 +25,10 @@ fn comparable(output: &Output) -> Vec<&str> {
         let end = if open { line.find(" peak ") } else { None };
         &line[..end.unwrap_or(line.len())]
     });
-    lines.collect()
+    let mut lines: Vec<&str> = lines.collect();
+    let completed = |line: &&str| line.starts_with("trace free_completed ");
+    lines.chunk_by_mut(|a, b| completed(a) && completed(b)).for_each(<[&str]>::sort_unstable);
+    lines
 }
 
 #[cfg(test)]

@@ -74,7 +74,8 @@ pub(crate) fn run(args: &Args) -> Result {
     std::fs::create_dir_all(&scratch)?;
     let ours = target.join("release").join(format!("tensorplay{}", std::env::consts::EXE_SUFFIX));
     let scratch = scratch.join(format!("{}.trace", std::process::id()));
-    let programs = Programs::new(oracle, ours, scratch);
+    let mut programs = Programs::new(oracle, ours, scratch);
+    programs.with_entries = !args.coverage && args.write.is_none();
     let done = if args.coverage {
         measure_coverage(args, &programs)
     } else if let Some(folder) = &args.write {

@@ -21,6 +21,8 @@ pub(crate) struct Programs {
     pub(crate) ours: PathBuf,
     /// Where the trace in hand is written for them.
     pub(crate) scratch: PathBuf,
+    /// Whether the allocators' own trace entries are printed too.
+    pub(crate) with_entries: bool,
     /// `setarch -R` is here: it keeps addresses the same from run to run.
     has_setarch: bool,
 }
@@ -34,7 +36,13 @@ pub(crate) struct Output {
 
 impl Programs {
     pub(crate) fn new(oracle: PathBuf, ours: PathBuf, scratch: PathBuf) -> Self {
-        Programs { oracle, ours, scratch, has_setarch: oracle::runs(&["setarch", "--version"]) }
+        Programs {
+            oracle,
+            ours,
+            scratch,
+            with_entries: false,
+            has_setarch: oracle::runs(&["setarch", "--version"]),
+        }
     }
 
     /// Runs PyTorch's allocator.
@@ -50,7 +58,7 @@ impl Programs {
         } else {
             Command::new(&self.oracle)
         };
-        without_settings(&mut command);
+        self.set_environment(&mut command);
         command.env("FAKE_CUDA_TOTAL_BYTES", trace.device_memory.to_string());
         if !trace.conf.is_empty() {
             command.env("PYTORCH_ALLOC_CONF", &trace.conf);
@@ -65,12 +73,19 @@ impl Programs {
     pub(crate) fn run_ours(&self, trace: &Trace) -> Result<Output> {
         std::fs::write(&self.scratch, trace.to_string())?;
         let mut command = Command::new(&self.ours);
-        without_settings(&mut command);
+        self.set_environment(&mut command);
         command.args(["replay", "--oracle", "--device-memory", &trace.device_memory.to_string()]);
         if !trace.conf.is_empty() {
             command.args(["--conf", &trace.conf]);
         }
         output(command.arg("--ops").arg(&self.scratch).stdin(Stdio::null()))
+    }
+
+    fn set_environment(&self, command: &mut Command) {
+        without_settings(command);
+        if self.with_entries {
+            command.env("TORCH_REPLAY_TRACE", "1");
+        }
     }
 }
 

@@ -65,7 +65,7 @@ pub struct Config {
     pub garbage_collection_threshold: f64,
     /// `roundup_power2_divisions`.
     pub roundup_power2_divisions: RoundupPower2Divisions,
-    /// `expandable_segments`. The allocator does not have them yet, and refuses a configuration that asks.
+    /// `expandable_segments`. The allocator does not have them, and refuses a configuration that asks.
     pub expandable_segments: bool,
     /// Whether other threads may use the allocator during a driver's malloc (`release_lock_on_cudamalloc`).
     pub release_lock_on_malloc: bool,
@@ -79,7 +79,7 @@ pub struct Config {
     pub expandable_segments_reserve: Option<Reserve>,
     /// `expandable_segments_reserve_by_class`: the same by class of streams.
     pub expandable_segments_reserve_by_class: Vec<(String, Reserve)>,
-    /// `graph_capture_record_stream_reuse`. Captures are not there yet, and a configuration that asks is
+    /// `graph_capture_record_stream_reuse`. There are no captures, and a configuration that asks is
     /// refused.
     pub graph_capture_record_stream_reuse: bool,
     /// The settings of the pinned-host allocator.

@@ -24,6 +24,7 @@ mod page;
 mod trace;
 mod ops;
 mod oracle;
+mod entries;
 mod number;
 
 #[cfg(test)]

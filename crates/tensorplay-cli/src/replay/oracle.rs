@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use c10_core::stat::{Stat, StatArray};
 use c10_core::{DataPtr, Stream};
+use c10_cuda::alloc::{TraceAction, TraceEntry};
 use c10_cuda::driver::StreamHandle;
 use c10_cuda::driver::sim::{Call, SimConfig, SimDriver};
 use c10_cuda::{CachingAllocator, Config, DeviceStats, Error, ErrorKind, Runtime};
 
+use super::entries;
 use super::number::general;
 use super::ops::{BadLine, Command, Op, STREAMS};
 use super::progress::Progress;
@@ -58,11 +60,21 @@ struct Oracle {
     streams: Vec<(Stream, StreamHandle)>,
     live: HashMap<i64, DataPtr>,
     segments: Segments,
+    /// Whether the allocator's own trace entries are printed too.
+    with_entries: bool,
+    /// How many of the driver's calls that have lines were made.
+    calls: u64,
     out: String,
 }
 
-/// Runs all commands on one device of `device_memory` bytes, and gives all lines, the statistics last.
-pub(crate) fn run(ops: &[Op<'_>], config: Config, device_memory: u64) -> Result<String, Stop> {
+/// Runs all commands on one device of `device_memory` bytes, and gives all lines, the statistics last;
+/// `with_entries`, the allocator's own trace entries among them.
+pub(crate) fn run(
+    ops: &[Op<'_>],
+    config: Config,
+    device_memory: u64,
+    with_entries: bool,
+) -> Result<String, Stop> {
     // PyTorch's own behaviour, where ours is better too.
     let config = Config { search_after_synchronize: false, ..config };
     // The stand-in's rule: a free completes nothing.
@@ -70,6 +82,9 @@ pub(crate) fn run(ops: &[Op<'_>], config: Config, device_memory: u64) -> Result<
     let driver = SimDriver::new(machine.log_calls(usize::MAX));
     let runtime = Runtime::new(driver.clone());
     let allocator = CachingAllocator::with_runtime(runtime.clone(), config).map_err(Stop::Allocator)?;
+    if with_entries {
+        entries::record(&allocator, &driver);
+    }
     let mut oracle = Oracle {
         driver,
         runtime,
@@ -77,6 +92,8 @@ pub(crate) fn run(ops: &[Op<'_>], config: Config, device_memory: u64) -> Result<
         streams: Vec::with_capacity(STREAMS),
         live: HashMap::new(),
         segments: Segments::default(),
+        with_entries,
+        calls: 0,
         out: String::new(),
     };
     let progress = Progress::new("Replaying", ops.len());
@@ -229,13 +246,32 @@ impl Oracle {
         self.out.push('\n');
     }
 
+    /// The driver's calls since the last time, and the allocator's entries among them.
     fn print_driver_calls(&mut self) {
+        let entries = if self.with_entries { entries::take(&self.allocator) } else { Vec::new() };
+        let mut entries = entries.into_iter().peekable();
         for call in self.driver.take_calls() {
+            if !entries::CALLS.contains(&call.name) {
+                continue;
+            }
+            while let Some((_, entry)) = entries.next_if(|(calls, _)| *calls <= self.calls) {
+                self.print_entry(&entry);
+            }
+            self.calls += 1;
             if let Some(line) = self.segments.driver_line(&call) {
-                self.out += &line;
-                self.out.push('\n');
+                self.say(&line);
             }
         }
+        entries.for_each(|(_, entry)| self.print_entry(&entry));
+    }
+
+    fn print_entry(&mut self, entry: &TraceEntry) {
+        let TraceEntry { action, address, size, .. } = *entry;
+        let place = match action {
+            TraceAction::Oom => "-".into(),
+            _ => self.segments.place(address),
+        };
+        self.say(&format!("trace {action} {size} {place}"));
     }
 }
 

@@ -30,14 +30,10 @@ fn lines(file: &Path, args: &ReplayArgs) -> Result<String, String> {
         Some(size) => given::device_memory(size)?,
         None => given::device_memory_from_env()?.unwrap_or(DEVICE_MEMORY),
     };
-    if std::env::var_os("TORCH_REPLAY_TRACE").is_some() {
-        return Err(
-            "TORCH_REPLAY_TRACE asks for the allocator's own trace, which is not printed; unset it".into()
-        );
-    }
+    let with_entries = std::env::var_os("TORCH_REPLAY_TRACE").is_some();
     let bytes = std::fs::read(file).map_err(|error| in_file(&error))?;
     let ops = ops::text(&bytes).and_then(ops::parse).map_err(|bad| in_file(&bad))?;
-    oracle::run(&ops, config, memory).map_err(|stop| match stop {
+    oracle::run(&ops, config, memory, with_entries).map_err(|stop| match stop {
         Stop::BadTrace(bad) => in_file(&bad),
         Stop::Allocator(error) => in_file(&error),
     })

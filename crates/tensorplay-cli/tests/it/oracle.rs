@@ -155,6 +155,48 @@ fn each_command_has_its_answer() {
 }
 
 #[test]
+fn the_allocators_own_trace_stands_among_the_drivers_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t");
+    let commands = "a 1 20000000 0\na 2 20000000 0\nr 2 1\nf 2\na 3 30000000 0\nf 1\na 4 45000000 0\n";
+    std::fs::write(&file, commands).unwrap();
+    let mut command = oracle(&file);
+    let output = command.env("TORCH_REPLAY_TRACE", "1").env("FAKE_CUDA_TOTAL_BYTES", "67108864").output();
+    let lines = stdout(&output.unwrap());
+    let lines: Vec<_> = lines.lines().filter(|line| !line.starts_with("stat ")).collect();
+    insta::assert_snapshot!(lines.join("\n"), @"
+    driver segment_alloc 20971520 seg0+0
+    trace segment_alloc 20971520 seg0+0
+    trace alloc 20000000 seg0+0
+    alloc 1 20000000 block 20971520 at seg0+0
+    driver segment_alloc 20971520 seg1+0
+    trace segment_alloc 20971520 seg1+0
+    trace alloc 20000000 seg1+0
+    alloc 2 20000000 block 20971520 at seg1+0
+    record 2 1
+    trace free_requested 20000000 seg1+0
+    free 2
+    driver segment_alloc_failed 31457280 -
+    trace free_completed 20000000 seg1+0
+    trace segment_free 20971520 seg1+0
+    driver segment_free 20971520 seg1+0
+    driver segment_alloc 31457280 seg2+0
+    trace segment_alloc 31457280 seg2+0
+    trace alloc 30000000 seg2+0
+    alloc 3 30000000 block 30000128 at seg2+0
+    trace free_requested 20000000 seg0+0
+    trace free_completed 20000000 seg0+0
+    free 1
+    driver segment_alloc_failed 46137344 -
+    trace segment_free 20971520 seg0+0
+    driver segment_free 20971520 seg0+0
+    driver segment_alloc_failed 46137344 -
+    trace oom 45000192 -
+    oom 4 45000000 CUDA out of memory. Tried to allocate 44.00 MiB. GPU 0 has a total capacity of 64.00 MiB of which 34.00 MiB is free. Of the allocated memory 28.61 MiB is allocated by PyTorch, and 1.39 MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)
+    ");
+}
+
+#[test]
 fn without_caching_the_driver_speaks() {
     insta::assert_snapshot!(answers(
         "enable 0\n\
@@ -316,13 +358,11 @@ fn the_environment_says_what_the_options_do_not() {
         refused("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"),
         refused("FAKE_CUDA_TOTAL_BYTES", "64MiB"),
         refused("FAKE_CUDA_TOTAL_BYTES", "0xffffffffffffffff"),
-        refused("TORCH_REPLAY_TRACE", "1"),
     ];
     insta::assert_snapshot!(complaints.concat(), @r#"
     error: PYTORCH_ALLOC_CONF: Unrecognized key 'no_such_key' in CUDA allocator config.
     error: PYTORCH_CUDA_ALLOC_CONF: the caching allocator does not support expandable_segments:True
     error: FAKE_CUDA_TOTAL_BYTES is "64MiB", and not a number of bytes
     error: FAKE_CUDA_TOTAL_BYTES: 16777216.00 TiB is more than 64.00 TiB, the most that is simulated
-    error: TORCH_REPLAY_TRACE asks for the allocator's own trace, which is not printed; unset it
     "#);
 }

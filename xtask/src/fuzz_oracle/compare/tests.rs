@@ -25,3 +25,12 @@ fn the_sums_of_inactive_split_are_open_once_a_stream_is_recorded() {
     let bytes = ["stat active.all current 1 peak 2", "stat active.all current 1 peak 1"];
     assert_eq!(first_difference(&output(&[record, bytes[0]]), &output(&[record, bytes[1]])), Some(1));
 }
+
+#[test]
+fn completed_frees_in_a_row_have_no_order() {
+    let [a, b] = ["trace free_completed 1 seg0+0", "trace free_completed 2 seg1+0"];
+    let between = "trace segment_free 2 seg1+0";
+    assert_eq!(first_difference(&output(&[a, b, between]), &output(&[b, a, between])), None);
+    assert_eq!(first_difference(&output(&[a, between, b]), &output(&[b, between, a])), Some(0));
+    assert_eq!(first_difference(&output(&[a, a]), &output(&[a, b])), Some(1));
+}
