@@ -319,17 +319,7 @@ impl Segments {
 
 fn stat_lines(stats: &DeviceStats) -> String {
     let mut text = String::new();
-    for (name, array) in [
-        ("allocation", &stats.allocation),
-        ("segment", &stats.segment),
-        ("active", &stats.active),
-        ("inactive_split", &stats.inactive_split),
-        ("allocated_bytes", &stats.allocated_bytes),
-        ("reserved_bytes", &stats.reserved_bytes),
-        ("active_bytes", &stats.active_bytes),
-        ("inactive_split_bytes", &stats.inactive_split_bytes),
-        ("requested_bytes", &stats.requested_bytes),
-    ] {
+    for (name, array) in stats.arrays() {
         let StatArray { all, small, large } = array;
         for (pool, Stat { current, peak, allocated, freed }) in
             [("all", all), ("small", small), ("large", large)]
