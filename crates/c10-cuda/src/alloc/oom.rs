@@ -18,37 +18,40 @@ const HINT: &str = " If reserved but unallocated memory is large try setting \
 
 /// Ends a request that is refused: gives up the lock, tells the observers, makes the error.
 pub(crate) fn refuse(locked: Locked<'_>, refused: Refused, callbacks: &Callbacks) -> Error {
-    match refused {
-        Refused::Driver(error) => error.into(),
-        Refused::TooLarge(requested) => too_large(locked.device.index, requested),
-        Refused::Rejected(request) => {
-            let numbers = match numbers(&locked, &request) {
-                Ok(numbers) => numbers,
-                Err(error) => return error.into(),
-            };
-            drop(locked);
-            tell(&numbers, callbacks);
-            let text = format!(
-                "CUDA out of memory. Allocation was preemptively rejected because it would exceed \
-                 per_process_memory_fraction limit. Requested size: {}",
-                format_size(request.requested)
-            );
-            Error::oom(numbers, text)
-        }
-        Refused::OutOfMemory(request) => {
-            let mut locked = locked;
-            let numbers = match numbers(&locked, &request) {
-                Ok(numbers) => numbers,
-                Err(error) => return error.into(),
-            };
-            locked.record(TraceAction::Oom, numbers.device_free, request.size, request.stream);
-            locked.stats.num_ooms += 1;
-            drop(locked);
-            tell(&numbers, callbacks);
-            let text = text(&numbers);
-            Error::oom(numbers, text)
-        }
-    }
+    let device = locked.device.index;
+    let error = match refused {
+        Refused::Driver(error) => Err(error),
+        Refused::TooLarge(requested) => Ok(too_large(device, requested)),
+        Refused::Rejected(request) => rejected(locked, &request, callbacks),
+        Refused::OutOfMemory(request) => out_of_memory(locked, &request, callbacks),
+    };
+    error.unwrap_or_else(Error::from)
+}
+
+fn rejected(locked: Locked<'_>, request: &Request, callbacks: &Callbacks) -> Result<Error, DriverError> {
+    let numbers = numbers(&locked, request)?;
+    drop(locked);
+    tell(&numbers, callbacks);
+    let text = format!(
+        "CUDA out of memory. Allocation was preemptively rejected because it would exceed \
+         per_process_memory_fraction limit. Requested size: {}",
+        format_size(request.requested)
+    );
+    Ok(Error::oom(numbers, text))
+}
+
+fn out_of_memory(
+    mut locked: Locked<'_>,
+    request: &Request,
+    callbacks: &Callbacks,
+) -> Result<Error, DriverError> {
+    let numbers = numbers(&locked, request)?;
+    locked.record(TraceAction::Oom, numbers.device_free, request.size, request.stream);
+    locked.stats.num_ooms += 1;
+    drop(locked);
+    tell(&numbers, callbacks);
+    let text = text(&numbers);
+    Ok(Error::oom(numbers, text))
 }
 
 /// The error of a request that no device could ever serve.

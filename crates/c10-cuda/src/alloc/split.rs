@@ -3,7 +3,7 @@
 use super::allocate::Request;
 use super::block::Block;
 use super::device::DeviceState;
-use super::ids::BlockId;
+use super::ids::{BlockId, PoolId};
 use super::size::{MIN_BLOCK_SIZE, SMALL_SIZE};
 
 impl DeviceState {
@@ -49,8 +49,8 @@ impl DeviceState {
     /// Puts a free block into its pool's set; its age counts from here.
     pub(crate) fn insert_free(&mut self, id: BlockId) {
         let pool = match self.blocks[id].pool {
-            super::ids::PoolId::Small => &mut self.small,
-            super::ids::PoolId::Large => &mut self.large,
+            PoolId::Small => &mut self.small,
+            PoolId::Large => &mut self.large,
         };
         let block = &mut self.blocks[id];
         block.gc_count_base = pool.get_free_blocks_call_count;
@@ -61,8 +61,8 @@ impl DeviceState {
     pub(crate) fn remove_free(&mut self, id: BlockId) {
         let block = &self.blocks[id];
         match block.pool {
-            super::ids::PoolId::Small => self.small.free.remove(id, block),
-            super::ids::PoolId::Large => self.large.free.remove(id, block),
+            PoolId::Small => self.small.free.remove(id, block),
+            PoolId::Large => self.large.free.remove(id, block),
         }
     }
 }
