@@ -1,0 +1,4 @@
+//! Tensors, views, the dispatcher and operators for CPU and Meta: what ATen is to PyTorch.
+
+pub mod math;
+pub mod random;

@@ -1,0 +1,1 @@
+//! Functions of one element, written so that loops over them vectorise.
