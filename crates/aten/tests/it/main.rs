@@ -1,1 +1,2 @@
 //! The integration tests of `aten`.
+mod dispatch_keys;
