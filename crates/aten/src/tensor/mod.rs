@@ -20,7 +20,7 @@ pub use autograd_seam::AutogradMeta;
 pub use dims::Dims;
 pub use options::TensorOptions;
 
-pub(crate) use access::{Access, AccessSet};
+pub(crate) use access::{Fresh, Plain, Read, Write, access, check_end};
 pub(crate) use geometry::Geometry;
 pub(crate) use make::{New, default_dtype};
 use tensor_impl::TensorImpl;
