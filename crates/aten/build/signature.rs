@@ -1,5 +1,7 @@
 //! Which part each argument of an overload plays in its method.
 
+use std::ops::Range;
+
 use super::Overload;
 use super::defaults;
 use super::names;
@@ -37,13 +39,8 @@ pub(crate) struct Field {
     pub(crate) shown: String,
 }
 
-/// What a `TensorOptions` carries, by the argument's name and the accessor.
-const TENSOR_OPTIONS: [(&str, &str); 4] = [
-    ("dtype", "dtype_opt"),
-    ("layout", "layout_opt"),
-    ("device", "device_opt"),
-    ("pin_memory", "pinned_memory_opt"),
-];
+/// What a `TensorOptions` carries, in the order of schemas; `memory_format` may follow.
+const TENSOR_OPTIONS: [&str; 4] = ["dtype", "layout", "device", "pin_memory"];
 
 impl Signature {
     pub(crate) fn of(overload: &Overload) -> Result<Self, String> {
@@ -58,13 +55,13 @@ impl Signature {
         };
         let folded = tensor_options(arguments);
         for (index, argument) in arguments.iter().enumerate() {
-            let accessor = folded.and_then(|start| accessor(argument, index.checked_sub(start)?));
-            signature.add(index, argument, accessor).map_err(|what| overload.fault(what))?;
+            let is_folded = folded.as_ref().is_some_and(|folded| folded.contains(&index));
+            signature.add(index, argument, is_folded).map_err(|what| overload.fault(what))?;
         }
         Ok(signature)
     }
 
-    fn add(&mut self, index: usize, argument: &Argument, accessor: Option<&str>) -> Result<(), String> {
+    fn add(&mut self, index: usize, argument: &Argument, is_folded: bool) -> Result<(), String> {
         if index == 0 && self.receiver {
             self.call.push("self".to_owned());
             return Ok(());
@@ -74,10 +71,10 @@ impl Signature {
             Some(text) => Some((defaults::expression(&argument.ty, text)?, text)),
             None => None,
         };
-        if let (Some(accessor), Some((default, _))) = (accessor, &default) {
+        if let (true, Some((default, _))) = (is_folded, &default) {
             self.makes_tensor = true;
             let otherwise = if default == "None" { String::new() } else { format!(".or({default})") };
-            self.call.push(format!("tensor_options.{accessor}(){otherwise}"));
+            self.call.push(format!("tensor_options.{name}{otherwise}"));
             return Ok(());
         }
         if let Some((default, text)) = default {
@@ -100,28 +97,15 @@ impl Signature {
     }
 }
 
-/// Where the arguments of a `TensorOptions` begin, if they are there in a row.
-fn tensor_options(arguments: &[Argument]) -> Option<usize> {
-    arguments.windows(TENSOR_OPTIONS.len()).position(|window| {
-        window.iter().zip(TENSOR_OPTIONS).all(|(argument, (name, _))| {
-            argument.keyword_only
-                && argument.ty.optional
-                && argument.default.is_some()
-                && argument.name == name
-        })
-    })
-}
-
-/// How the argument at some place after the first of them is read from a `TensorOptions`.
-fn accessor(argument: &Argument, place: usize) -> Option<&'static str> {
-    match TENSOR_OPTIONS.get(place) {
-        Some((_, accessor)) => Some(accessor),
-        None if place == TENSOR_OPTIONS.len()
-            && argument.ty.base == Base::MemoryFormat
-            && argument.ty.optional =>
-        {
-            Some("memory_format_opt")
-        }
-        None => None,
-    }
+/// The arguments that a `TensorOptions` stands for, if they are there in a row.
+fn tensor_options(arguments: &[Argument]) -> Option<Range<usize>> {
+    let is_option = |argument: &Argument, name: &str| {
+        argument.keyword_only && argument.ty.optional && argument.default.is_some() && argument.name == name
+    };
+    let start = arguments.windows(TENSOR_OPTIONS.len()).position(|window| {
+        window.iter().zip(TENSOR_OPTIONS).all(|(argument, name)| is_option(argument, name))
+    })?;
+    let end = start + TENSOR_OPTIONS.len();
+    let more = arguments.get(end).is_some_and(|next| is_option(next, "memory_format"));
+    Some(start..end + usize::from(more))
 }
