@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use super::Overload;
 
 pub(crate) fn write(overloads: &[Overload]) -> String {
-    let mut out = String::from("pub(crate) static SCHEMAS: &[crate::ops::SchemaLine] = &[\n");
+    let mut out = String::from("pub(crate) static SCHEMAS: &[SchemaLine] = &[\n");
     for overload in overloads {
         let _ = writeln!(
             out,
-            "    crate::ops::SchemaLine {{\n        group: {:?},\n        schema: {:?},\n        docs: {:?},\n        \
+            "    SchemaLine {{\n        group: {:?},\n        schema: {:?},\n        docs: {:?},\n        \
              dtypes: {:?},\n    }},",
             overload.group,
             overload.text,

@@ -67,13 +67,13 @@ fn expected(what: &str, found: &Value) -> Error {
 
 /// Types that are lent as they are.
 macro_rules! copied {
-    ($($type:ty, $names:expr, $value:ident => $unbox:expr;)*) => {$(
+    ($($type:ty, [$($name:literal),*], $value:ident => $unbox:expr;)*) => {$(
         impl Sealed for $type {}
 
         impl Arg for $type {
             type Item<'a> = $type;
             type Owned = $type;
-            const NAMES: &'static [&'static str] = &$names;
+            const NAMES: &'static [&'static str] = &[$($name),*];
 
             fn unbox($value: Value) -> Result<$type> {
                 $unbox
@@ -93,7 +93,7 @@ macro_rules! copied {
         impl Arg for Option<$type> {
             type Item<'a> = Option<$type>;
             type Owned = Option<$type>;
-            const NAMES: &'static [&'static str] = &optional_names!($names);
+            const NAMES: &'static [&'static str] = &[$(concat!($name, "?")),*];
 
             fn unbox(value: Value) -> Result<Option<$type>> {
                 if matches!(value, Value::None) { Ok(None) } else { <$type as Arg>::unbox(value).map(Some) }
@@ -108,10 +108,6 @@ macro_rules! copied {
             }
         }
     )*};
-}
-
-macro_rules! optional_names {
-    ([$($name:literal),*]) => { [$(concat!($name, "?")),*] };
 }
 
 fn unbox_int(value: &Value) -> Result<i64> {
@@ -237,13 +233,13 @@ fn unbox_list<T>(value: Value, of: &str, unbox: impl Fn(Value) -> Result<T>) -> 
 
 /// Lists, lent as slices.
 macro_rules! lists {
-    ($($type:ty, $of:literal, $names:expr, $value:ident => $unbox:expr, $item:ident => $boxed:expr, $keys:expr, $tensors:expr;)*) => {$(
+    ($($type:ty, $of:literal, [$($name:literal),*], $value:ident => $unbox:expr, $item:ident => $boxed:expr, $keys:expr, $tensors:expr;)*) => {$(
         impl Sealed for &'static [$type] {}
 
         impl Arg for &'static [$type] {
             type Item<'a> = &'a [$type];
             type Owned = Vec<$type>;
-            const NAMES: &'static [&'static str] = &$names;
+            const NAMES: &'static [&'static str] = &[$($name),*];
 
             fn unbox(value: Value) -> Result<Vec<$type>> {
                 unbox_list(value, $of, |$value| $unbox)
@@ -274,7 +270,7 @@ macro_rules! lists {
         impl Arg for Option<&'static [$type]> {
             type Item<'a> = Option<&'a [$type]>;
             type Owned = Option<Vec<$type>>;
-            const NAMES: &'static [&'static str] = &optional_names!($names);
+            const NAMES: &'static [&'static str] = &[$(concat!($name, "?")),*];
 
             fn unbox(value: Value) -> Result<Option<Vec<$type>>> {
                 match value {

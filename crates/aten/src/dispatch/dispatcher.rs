@@ -103,7 +103,7 @@ fn recompute(operator: OperatorHandle, registrations: &Registrations) {
     let kernels = registrations.kernels.get(operator.name()).unwrap_or(&none);
     let mut mask = DispatchKeySet::FULL;
     for index in 0..NUM_RUNTIME_ENTRIES {
-        let key = DispatchKey::of_table_index(index);
+        let key = DispatchKey::from_table_index(index);
         let kernel = choose(key, kernels, &registrations.fallbacks);
         operator.0.table[index].store(kernel);
         if kernel.is_none_or(Kernel::is_fallthrough) && !DispatchKeySet::is_backend_key(key) {

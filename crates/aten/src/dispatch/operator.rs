@@ -122,10 +122,21 @@ impl OperatorHandle {
     /// The arguments on the stack that are results too, in the order of the results.
     pub(super) fn written_results(self, stack: &Stack) -> Vec<Value> {
         match self.schema() {
-            Some(schema) => schema.written_results().filter_map(|at| stack.get(at).cloned()).collect(),
+            Some(schema) => written_results(schema).filter_map(|at| stack.get(at).cloned()).collect(),
             None => Vec::new(),
         }
     }
+}
+
+/// For each return that is a written argument, which argument it is.
+fn written_results(schema: &FunctionSchema) -> impl Iterator<Item = usize> {
+    let of = |alias: &Option<super::arg_type::AliasInfo>| {
+        alias.as_ref().filter(|alias| alias.is_write).map(|alias| alias.before.clone())
+    };
+    schema.returns().iter().filter_map(move |result| {
+        let sets = of(&result.alias)?;
+        schema.arguments().iter().position(|argument| of(&argument.alias).as_ref() == Some(&sets))
+    })
 }
 
 fn tensors(stack: &Stack) -> Vec<Tensor> {

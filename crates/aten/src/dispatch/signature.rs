@@ -11,7 +11,7 @@ use super::kernel::Kernel;
 use super::key_set::DispatchKeySet;
 use super::op::Op;
 use super::operator::OperatorHandle;
-use super::value::{Stack, Value};
+use super::value::Stack;
 use crate::error::{Error, Result};
 
 /// Arguments and results of an operator, as a function type. Implemented for up to 16 arguments.
@@ -76,7 +76,14 @@ macro_rules! signatures {
             F: Fn($($P),*) -> Result<R> + for<'a> Fn($($P::Item<'a>),*) -> Result<R> + Send + Sync + 'static,
         {
             fn into_kernel(self) -> Kernel {
-                let function = move |_: DispatchKeySet, $($p: $P::Item<'_>),*| self($($p),*);
+                /// Says that the closure takes arguments of any one lifetime.
+                fn of_any<$($P: Arg,)* R, F>(function: F) -> F
+                where
+                    F: for<'a> Fn(DispatchKeySet, $($P::Item<'a>),*) -> Result<R>,
+                {
+                    function
+                }
+                let function = of_any::<$($P,)* R, _>(move |_, $($p),*| self($($p),*));
                 Kernel::typed::<fn($($P),*) -> R>(Arc::new(function))
             }
         }
@@ -90,8 +97,7 @@ macro_rules! signatures {
                 + 'static,
         {
             fn into_kernel(self) -> Kernel {
-                let function = move |keys: DispatchKeySet, $($p: $P::Item<'_>),*| self(keys, $($p),*);
-                Kernel::typed::<fn($($P),*) -> R>(Arc::new(function))
+                Kernel::typed::<fn($($P),*) -> R>(Arc::new(self))
             }
         }
 
@@ -103,7 +109,7 @@ macro_rules! signatures {
             /// kernel.
             #[inline]
             #[allow(clippy::too_many_arguments, reason = "as many as the operator has")]
-            pub fn call(&self, $($p: $P::Item<'_>),*) -> Result<R> {
+            pub fn call<'a>(&self, $($p: $P::Item<'a>),*) -> Result<R> {
                 let operator = self.operator()?;
                 let keys = DispatchKeySet::EMPTY $(.union($P::keys($p)))*;
                 let keys = operator.effective_keys(keys);
@@ -116,18 +122,18 @@ macro_rules! signatures {
             /// # Errors
             /// As [`call`](Self::call).
             #[allow(clippy::too_many_arguments, reason = "as many as the operator has")]
-            pub fn redispatch(&self, keys: DispatchKeySet, $($p: $P::Item<'_>),*) -> Result<R> {
+            pub fn redispatch<'a>(&self, keys: DispatchKeySet, $($p: $P::Item<'a>),*) -> Result<R> {
                 let operator = self.operator()?;
                 self.call_with(operator, operator.mask(keys), $($p),*)
             }
 
             #[inline]
             #[allow(clippy::too_many_arguments, reason = "as many as the operator has")]
-            fn call_with(
+            fn call_with<'a>(
                 &self,
                 operator: OperatorHandle,
                 keys: DispatchKeySet,
-                $($p: $P::Item<'_>),*
+                $($p: $P::Item<'a>),*
             ) -> Result<R> {
                 let result = match operator.kernel(keys) {
                     Ok(kernel) => match kernel.as_typed::<fn($($P),*) -> R>() {

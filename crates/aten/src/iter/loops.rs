@@ -63,6 +63,7 @@ macro_rules! dispatch {
                 type $T = $element;
                 $body
             })*
+            #[allow(unreachable_patterns, reason = "some lists have every dtype")]
             other => Err($crate::iter::loops::no_kernel($operator, other)),
         }
     };

@@ -25,10 +25,9 @@ use smallvec::SmallVec;
 pub(crate) use config::{Config, Input};
 use operand::Operand;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ops::{Dest, Made};
-use crate::tensor::{Dims, New, Tensor};
-use crate::{kernels, shape};
+use crate::tensor::{Dims, Tensor};
 
 /// Several tensors, walked element by element. Outputs come first.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ pub mod handles;
 
 mod binary;
 
-pub(crate) use dest::{Dest, Made, Output};
+pub(crate) use dest::{Dest, Made};
 
 use crate::dispatch::Library;
 use crate::error::Result;
@@ -24,7 +24,7 @@ pub struct SchemaLine {
     /// What it does.
     pub docs: &'static str,
     /// The dtypes it takes, in words.
-    pub dtypes: &'static str,
+    pub dtypes: Option<&'static str>,
 }
 
 include!(concat!(env!("OUT_DIR"), "/schemas.rs"));
@@ -36,7 +36,9 @@ pub fn schemas() -> &'static [SchemaLine] {
 
 /// Registers the schemas, and the kernels for CPU and Meta.
 pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
-    SCHEMAS.iter().try_for_each(|line| lib.def(line.schema).map(|_| ()))?;
+    for line in SCHEMAS {
+        lib.def(line.schema.trim_start_matches("aten::"))?;
+    }
     binary::register(lib)
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn strides_of_format(sizes: &[i64], format: MemoryFormat) -> Result<D
         MemoryFormat::ChannelsLast3d => {
             Err(Error::shape("required rank 5 tensor to use channels_last_3d format"))
         }
-        MemoryFormat::Preserve => Err(Error::invalid_argument("unsupported memory format Preserve")),
+        _ => Err(Error::invalid_argument("unsupported memory format Preserve")),
     }
 }
 

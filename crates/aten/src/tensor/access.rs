@@ -128,6 +128,24 @@ impl<'a> Read<'a> {
         cast(&self.bytes[bytes])
     }
 
+    /// A copy of the elements of a contiguous tensor, whose dtype is that of `T`.
+    pub(crate) fn copied<T: Element>(&self) -> Result<Vec<T>> {
+        check_contiguous(self.geometry)?;
+        if self.dtype != T::SCALAR_TYPE {
+            return Err(Error::dtype(format!("expected {}, found {}", T::SCALAR_TYPE.name(), self.dtype.name())));
+        }
+        let bytes = &self.bytes[span(self.geometry, self.dtype, self.dtype, self.bytes.len())?];
+        if self.dtype == ScalarType::Bool {
+            return bytes.iter().map(|&byte| Ok(T::from_scalar((byte != 0).into())?)).collect();
+        }
+        let mut elements = vec![T::default(); bytes.len() / size_of::<T>()];
+        // SAFETY: as many bytes as the elements have; of every dtype but `bool` any bits are a value.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), elements.as_mut_ptr().cast(), bytes.len());
+        }
+        Ok(elements)
+    }
+
     /// The elements of a contiguous tensor.
     ///
     /// # Errors
@@ -158,6 +176,17 @@ impl<'a> Write<'a> {
         check_contiguous(self.geometry)?;
         self.elements()
     }
+}
+
+/// Writes `elements` to a contiguous tensor of the host that was just made and is nobody else's.
+pub(super) fn write_elements<T: Element>(tensor: &Tensor, elements: &[T]) -> Result<()> {
+    // SAFETY: the bytes of a slice of numbers or `bool`s; no element has padding.
+    let bytes = unsafe { slice::from_raw_parts(elements.as_ptr().cast::<u8>(), size_of_val(elements)) };
+    let geometry = tensor.geometry();
+    let options = AccessOptions { bump_version: false, host: true };
+    let mut set = storage::Access::acquire_with(&[], &[&geometry.storage], options)?;
+    set.write(0)?.copy_from_slice(bytes);
+    Ok(())
 }
 
 fn check_contiguous(geometry: &Geometry) -> Result<()> {

@@ -7,13 +7,13 @@ use smallvec::SmallVec;
 
 /// Sizes or strides of a tensor, one `i64` a dimension, in elements. Up to five are held inline
 /// (`c10::impl::SizesAndStrides`). It is a slice to whoever reads it.
-#[derive(Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Default, Eq, Hash)]
 pub struct Dims(SmallVec<[i64; 5]>);
 
 impl Dims {
     /// No dimension.
-    pub const fn new() -> Self {
-        Self(SmallVec::new_const())
+    pub fn new() -> Self {
+        Self(SmallVec::new())
     }
 
     /// `value`, in each of `len` dimensions.

@@ -76,7 +76,7 @@ impl Flags {
             MemoryFormat::Contiguous => Self::CONTIGUOUS,
             MemoryFormat::ChannelsLast => Self::CHANNELS_LAST_CONTIGUOUS,
             MemoryFormat::ChannelsLast3d => Self::CHANNELS_LAST_3D_CONTIGUOUS,
-            MemoryFormat::Preserve => return false,
+            _ => return false,
         };
         self.0 & flag != 0
     }

@@ -7,7 +7,10 @@ mod geometry;
 mod tensor_impl;
 mod access;
 mod make;
+mod from;
 mod read;
+mod resize;
+mod methods;
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -18,6 +21,7 @@ use c10_core::{Device, MemoryFormat, ScalarType, Storage};
 
 pub use autograd_seam::AutogradMeta;
 pub use dims::Dims;
+pub use methods::*;
 pub use options::TensorOptions;
 
 pub(crate) use access::{Fresh, Plain, Read, Write, access, check_end};

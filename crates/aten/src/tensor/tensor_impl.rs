@@ -68,7 +68,8 @@ impl TensorImpl {
     pub(crate) fn change_geometry(&self, change: impl FnOnce(&Geometry) -> Result<Geometry>) -> Result<()> {
         let changed = self.changed.get_or_init(|| Box::new(RwLock::new(self.first.clone())));
         let mut geometry = changed.write().unwrap_or_else(PoisonError::into_inner);
-        let old = std::mem::replace(&mut *geometry, change(&geometry)?);
+        let new = change(&geometry)?;
+        let old = std::mem::replace(&mut *geometry, new);
         drop(geometry);
         // It may be the last handle on its storage, whose deleter runs under no lock.
         drop(old);
