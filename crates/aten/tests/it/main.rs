@@ -1,2 +1,3 @@
 //! The integration tests of `aten`.
 mod dispatch_keys;
+mod schema;
