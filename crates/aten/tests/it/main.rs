@@ -1,1 +1,4 @@
 //! The integration tests of `aten`.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking, in their helpers too")]
+
+mod random;
