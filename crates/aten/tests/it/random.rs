@@ -37,7 +37,7 @@ fn calls_met(name: &str) -> usize {
         generator.manual_seed(seed.as_u64().unwrap_or_else(|| seed.as_i64().unwrap() as u64));
         for call in case["calls"].as_array().unwrap() {
             let context = &format!("seed {seed}, call {calls_met}, {call}");
-            generator.draw(|draws| meets(draws, call, &context));
+            generator.draw(|draws| meets(draws, call, context));
             calls_met += 1;
         }
     }
