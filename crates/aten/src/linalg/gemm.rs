@@ -21,9 +21,9 @@ const ROW_BLOCK: usize = 168;
 /// Columns of `B` that are packed at a time.
 const COL_BLOCK: usize = 4096;
 /// Up to so many rows of `C`, `B` is read in place: a copy would not be used often enough.
-const ROWS_TO_PACK_B: usize = 64;
+const ROWS_TO_PACK_B: usize = 256;
 /// Up to so many columns of `C`, `A` is read in place.
-const COLS_TO_PACK_A: usize = 64;
+const COLS_TO_PACK_A: usize = 256;
 /// Multiplications that are worth waking a thread for.
 const GRAIN: usize = 64 * 64 * 64;
 

@@ -75,14 +75,26 @@ unsafe fn copy_rows<T: Copy, const WIDTH: usize>(source: Source<T>, to: *mut T) 
 /// # Safety
 /// As for [`pack`], where the elements of a lane are adjacent.
 unsafe fn transpose<T: Copy>(source: Source<T>, to: *mut T, width: usize) {
-    const STEP: usize = 8;
+    const STEP: usize = 4;
     let whole = source.depth - source.depth % STEP;
+    let blocks = source.lanes - source.lanes % STEP;
     for depth in (0..whole).step_by(STEP) {
-        for lane in 0..source.lanes {
+        let column = |lane: usize| {
             let from = source.first.wrapping_offset(lane as isize * source.lane_stride + depth as isize);
             // SAFETY: `STEP` adjacent elements of the lane.
-            let column = unsafe { from.cast::<[T; STEP]>().read_unaligned() };
-            for (step, &value) in column.iter().enumerate() {
+            unsafe { from.cast::<[T; STEP]>().read_unaligned() }
+        };
+        for lane in (0..blocks).step_by(STEP) {
+            let block: [[T; STEP]; STEP] = std::array::from_fn(|index| column(lane + index));
+            for step in 0..STEP {
+                let row: [T; STEP] = std::array::from_fn(|index| block[index][step]);
+                let to = to.wrapping_add((depth + step) * width + lane);
+                // SAFETY: there is room for `depth` rows.
+                unsafe { to.cast::<[T; STEP]>().write_unaligned(row) };
+            }
+        }
+        for lane in blocks..source.lanes {
+            for (step, value) in column(lane).into_iter().enumerate() {
                 // SAFETY: there is room for `depth` rows.
                 unsafe { *to.wrapping_add((depth + step) * width + lane) = value };
             }
