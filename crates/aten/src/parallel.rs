@@ -4,7 +4,10 @@
 //! serially: waiting there would make the worker run foreign tasks, perhaps under our locks. And no result may
 //! depend on the number of threads: a body must give the same for every way of cutting its range.
 
+#![expect(unsafe_code, reason = "hands parts of one slice to several threads")]
+
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -80,6 +83,35 @@ pub fn parallel_for(range: Range<usize>, grain: usize, body: impl Fn(Range<usize
         }
         work();
     });
+}
+
+/// A slice of which each thread of a loop writes its own part.
+#[derive(Debug)]
+pub(crate) struct DisjointMut<'a, T> {
+    first: *mut T,
+    len: usize,
+    memory: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: it gives out nothing but parts that are apart, as `split_at_mut` does.
+unsafe impl<T: Send> Sync for DisjointMut<'_, T> {}
+
+impl<'a, T> DisjointMut<'a, T> {
+    pub(crate) fn new(slice: &'a mut [T]) -> Self {
+        Self { first: slice.as_mut_ptr(), len: slice.len(), memory: PhantomData }
+    }
+
+    /// The elements of `range`.
+    ///
+    /// # Safety
+    /// No other part that has one of these elements lives at the same time.
+    #[expect(clippy::mut_from_ref, reason = "the caller keeps the parts apart")]
+    pub(crate) unsafe fn part(&self, range: Range<usize>) -> &mut [T] {
+        assert!(range.start <= range.end && range.end <= self.len);
+        let first = self.first.wrapping_add(range.start);
+        // SAFETY: in bounds, borrowed for longer than `self` lives, and not shared as the caller promises.
+        unsafe { std::slice::from_raw_parts_mut(first, range.len()) }
+    }
 }
 
 /// Marks the thread as part of a parallel loop until dropped.

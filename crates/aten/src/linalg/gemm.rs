@@ -15,7 +15,7 @@ use super::pack::{PanelBuffer, Source, pack};
 use crate::parallel::{in_parallel_region, num_threads, parallel_for};
 
 /// The length of a block of `k`: a panel of `B` of this depth stays in the first-level cache.
-const DEPTH_BLOCK: usize = 256;
+const DEPTH_BLOCK: usize = 384;
 /// Rows of `A` that are packed at a time, to stay in the second-level cache.
 const ROW_BLOCK: usize = 168;
 /// Columns of `B` that are packed at a time.

@@ -3,8 +3,9 @@
 //! From the outside in: [`matrices`] says where the elements are, [`gemm`](mod@gemm) cuts a product into tiles
 //! and shares them among threads, and a microkernel computes each tile in registers.
 
+pub(crate) mod accumulate;
 pub(crate) mod gemm;
 pub(crate) mod matrices;
-mod microkernel;
-mod pack;
-mod simd;
+pub(crate) mod microkernel;
+pub(crate) mod pack;
+pub(crate) mod simd;
