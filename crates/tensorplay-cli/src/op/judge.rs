@@ -64,7 +64,7 @@ const LOOSE: [&str; 21] = [
 pub(super) fn judge(case: &Case, outcome: &Outcome) -> Verdict {
     match (&case.expected, outcome) {
         (_, Outcome::Missing) => Verdict::Missing,
-        (_, Outcome::Panicked(message)) => Verdict::Fail(format!("panicked: {message}")),
+        (_, Outcome::Faulty(reason)) => Verdict::Fail(reason.clone()),
         (Expected::Refusal { exception }, Outcome::Refused { kind, .. }) => {
             // What does not exist refuses everything.
             let is_missing = kind == "NotImplemented" && exception != "NotImplementedError";

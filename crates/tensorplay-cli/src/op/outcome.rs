@@ -16,8 +16,8 @@ pub(super) enum Outcome {
     },
     /// An error.
     Refused { text: String, kind: String },
-    /// The operator panicked, which it never may.
-    Panicked(String),
+    /// The operator did what none may: it panicked, or it refused with something already done.
+    Faulty(String),
     /// There is no such operator.
     Missing,
 }
@@ -79,10 +79,10 @@ impl Outcome {
                 text.push_str(r#","kind":"#);
                 write_string(kind, &mut text);
             }
-            // Without an `error`, because a panic refuses nothing.
-            Self::Panicked(message) => {
-                text.push_str(r#""out":[],"panicked":"#);
-                write_string(message, &mut text);
+            // Without an `error`, because this is no refusal.
+            Self::Faulty(reason) => {
+                text.push_str(r#""out":[],"fault":"#);
+                write_string(reason, &mut text);
             }
             Self::Missing => text.push_str(r#""missing":true"#),
         }

@@ -62,12 +62,12 @@ fn verdicts_are_those_of_the_corpus_checker() {
 }
 
 #[test]
-fn a_panic_fails_whatever_was_expected() {
+fn a_fault_fails_whatever_was_expected() {
     let refused = json!({"op": "aten::mm", "args": [], "kwargs": {}, "error": "RuntimeError", "core": true});
     let case = Case::from_line(&refused.to_string()).unwrap();
-    let panicked = Outcome::Panicked("index".into());
-    assert_eq!(judge(&case, &panicked), Verdict::Fail("panicked: index".into()));
-    assert_eq!(panicked.to_line(3), "{\"line\":3,\"out\":[],\"panicked\":\"index\"}\n");
+    let fault = Outcome::Faulty("panicked: index".into());
+    assert_eq!(judge(&case, &fault), Verdict::Fail("panicked: index".into()));
+    assert_eq!(fault.to_line(3), "{\"line\":3,\"out\":[],\"fault\":\"panicked: index\"}\n");
 }
 
 /// The value as it is written after being read.
