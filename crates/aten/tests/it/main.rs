@@ -1,1 +1,4 @@
 //! The integration tests of `aten`.
+
+mod add;
+mod codegen;
