@@ -62,7 +62,10 @@ pub trait Ret: Sealed + Sized + 'static {
 
 #[cold]
 fn expected(what: &str, found: &Value) -> Error {
-    Error::invalid_argument(format!("Expected a value of type '{what}' but instead found type '{}'", found.kind()))
+    Error::invalid_argument(format!(
+        "Expected a value of type '{what}' but instead found type '{}'",
+        found.kind()
+    ))
 }
 
 /// Types that are lent as they are.

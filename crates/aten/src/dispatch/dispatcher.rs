@@ -76,7 +76,9 @@ impl Dispatcher {
         if operator.schema().is_some() {
             return Err(Error::new(
                 ErrorKind::Registration,
-                format!("Tried to register an operator ({schema}) with the same name and overload name multiple times"),
+                format!(
+                    "Tried to register an operator ({schema}) with the same name and overload name multiple times"
+                ),
             ));
         }
         operator.0.schema.store(Some(Box::leak(Box::new(schema))));

@@ -35,7 +35,12 @@ impl<'d> Library<'d> {
     /// # Errors
     /// [`ErrorKind::Registration`](crate::ErrorKind::Registration) when the kernel's type is not the schema's.
     #[track_caller]
-    pub fn impl_for<M>(&mut self, name: &str, keys: &[DispatchKey], kernel: impl IntoKernel<M>) -> Result<()> {
+    pub fn impl_for<M>(
+        &mut self,
+        name: &str,
+        keys: &[DispatchKey],
+        kernel: impl IntoKernel<M>,
+    ) -> Result<()> {
         self.impl_kernel(name, keys, kernel.into_kernel())
     }
 

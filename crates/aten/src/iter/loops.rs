@@ -42,7 +42,22 @@ macro_rules! elements {
     )*};
 }
 elements!(
-    u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>, F8E4M3Fn,
+    u8,
+    i8,
+    u16,
+    i16,
+    u32,
+    i32,
+    u64,
+    i64,
+    f16,
+    bf16,
+    f32,
+    f64,
+    Complex<f16>,
+    Complex<f32>,
+    Complex<f64>,
+    F8E4M3Fn,
     F8E5M2
 );
 

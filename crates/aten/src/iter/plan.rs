@@ -294,12 +294,7 @@ fn order(sizes: &[i64], dests: &[Dest<'_>], inputs: &[Strides]) -> SmallVec<[usi
 
 /// Gives the operands their strides in bytes, innermost first, with neighbours made one where every operand
 /// walks them as one. Returns the sizes.
-fn coalesce(
-    sizes: &[i64],
-    order: &[usize],
-    operands: &mut [Operand<'_>],
-    strides: &[Strides],
-) -> Dims {
+fn coalesce(sizes: &[i64], order: &[usize], operands: &mut [Operand<'_>], strides: &[Strides]) -> Dims {
     let mut merged = Dims::new();
     for &dim in order {
         let size = sizes[dim];

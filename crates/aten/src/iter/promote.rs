@@ -16,7 +16,9 @@ pub(crate) struct ResultType {
 }
 
 impl ResultType {
-    pub(crate) fn of_inputs<'a>(inputs: impl IntoIterator<Item = &'a Input<'a>>) -> Result<Option<ScalarType>> {
+    pub(crate) fn of_inputs<'a>(
+        inputs: impl IntoIterator<Item = &'a Input<'a>>,
+    ) -> Result<Option<ScalarType>> {
         let mut state = Self::default();
         for input in inputs {
             match input {

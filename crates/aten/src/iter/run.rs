@@ -52,7 +52,10 @@ fn first_element(operand: &Operand<'_>) -> Result<*mut u8> {
         Source::Fresh(tensor) | Source::Cast(tensor) => tensor.storage(),
     };
     if !storage.device().is_cpu() {
-        return Err(Error::not_implemented(format!("a loop of the host over elements on {}", storage.device())));
+        return Err(Error::not_implemented(format!(
+            "a loop of the host over elements on {}",
+            storage.device()
+        )));
     }
     check_end(operand.end_bytes, storage.nbytes())?;
     // SAFETY: the first element is within the storage, whose bytes end at or after `end_bytes`.

@@ -40,7 +40,9 @@ fn check_alpha(dtype: c10_core::ScalarType, alpha: Scalar) -> Result<()> {
         return Err(Error::dtype("Boolean alpha only supported for Boolean results."));
     }
     if !dtype.is_floating_point() && !dtype.is_complex() && !alpha.is_integral(true) {
-        return Err(Error::dtype("For integral input tensors, argument alpha must not be a floating point number."));
+        return Err(Error::dtype(
+            "For integral input tensors, argument alpha must not be a floating point number.",
+        ));
     }
     if !dtype.is_complex() && alpha.is_complex() {
         return Err(Error::dtype(

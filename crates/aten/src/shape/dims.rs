@@ -25,7 +25,9 @@ pub(crate) fn wrap_dims(dims: &[i64], rank: usize) -> Result<SmallVec<[usize; 5]
     for &dim in dims {
         let dim = wrap_dim(dim, rank)?;
         if wrapped.contains(&dim) {
-            return Err(Error::invalid_argument(format!("dim {dim} appears multiple times in the list of dims")));
+            return Err(Error::invalid_argument(format!(
+                "dim {dim} appears multiple times in the list of dims"
+            )));
         }
         wrapped.push(dim);
     }

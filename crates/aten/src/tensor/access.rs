@@ -15,8 +15,8 @@ use std::slice;
 use c10_core::storage::{self, AccessOptions};
 use c10_core::{Complex, Element, ScalarType, bf16, f16};
 
-use super::geometry::Geometry;
 use super::Tensor;
+use super::geometry::Geometry;
 use crate::error::{Error, ErrorKind, Result};
 
 /// An element of whose bytes every value is one. `bool` is not: its tensors are read as [`u8`]s, of which all
@@ -132,7 +132,11 @@ impl<'a> Read<'a> {
     pub(crate) fn copied<T: Element>(&self) -> Result<Vec<T>> {
         check_contiguous(self.geometry)?;
         if self.dtype != T::SCALAR_TYPE {
-            return Err(Error::dtype(format!("expected {}, found {}", T::SCALAR_TYPE.name(), self.dtype.name())));
+            return Err(Error::dtype(format!(
+                "expected {}, found {}",
+                T::SCALAR_TYPE.name(),
+                self.dtype.name()
+            )));
         }
         let bytes = &self.bytes[span(self.geometry, self.dtype, self.dtype, self.bytes.len())?];
         if self.dtype == ScalarType::Bool {

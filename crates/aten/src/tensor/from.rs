@@ -20,7 +20,10 @@ impl Tensor {
     /// [`ErrorKind::Shape`](crate::ErrorKind::Shape) when there are not as many as the sizes say.
     pub fn from_slice<T: Element>(elements: &[T], sizes: &[i64]) -> Result<Self> {
         if c10_core::bytes::numel(sizes)? != elements.len() as i64 {
-            return Err(Error::shape(format!("{} elements are no tensor of sizes {sizes:?}", elements.len())));
+            return Err(Error::shape(format!(
+                "{} elements are no tensor of sizes {sizes:?}",
+                elements.len()
+            )));
         }
         let tensor = New::contiguous(sizes, T::SCALAR_TYPE, Device::CPU).make()?;
         write_elements(&tensor, elements)?;
@@ -48,8 +51,7 @@ impl Tensor {
         storage_offset: i64,
     ) -> Result<Self> {
         let device = storage.device();
-        let geometry =
-            Geometry::new(storage, Dims::from(sizes), Dims::from(strides), storage_offset, dtype)?;
+        let geometry = Geometry::new(storage, Dims::from(sizes), Dims::from(strides), storage_offset, dtype)?;
         Ok(Self::from_geometry(geometry, dtype, device, Self::keys_of(device)))
     }
 }

@@ -60,9 +60,7 @@ impl New {
 fn concrete(device: Device) -> Result<Device> {
     match (device.device_type(), device.index()) {
         (DeviceType::Cpu | DeviceType::Meta, _) | (_, Some(_)) => Ok(device),
-        (device_type, None) => {
-            Ok(Device::new(device_type, require_hooks(device_type)?.current_device()?))
-        }
+        (device_type, None) => Ok(Device::new(device_type, require_hooks(device_type)?.current_device()?)),
     }
 }
 

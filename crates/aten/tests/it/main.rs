@@ -2,3 +2,5 @@
 
 mod add;
 mod codegen;
+mod dispatch_keys;
+mod schema;

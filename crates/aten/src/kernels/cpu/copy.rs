@@ -141,4 +141,3 @@ impl Convert for bool {
         }
     }
 }
-
