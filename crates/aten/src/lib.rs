@@ -7,7 +7,10 @@ pub mod dispatch;
 mod iter;
 pub mod ops;
 mod kernels;
+pub(crate) mod conv;
+pub(crate) mod linalg;
 pub mod math;
+pub mod parallel;
 pub mod random;
 
 pub use error::{Error, ErrorKind, Result};
