@@ -1,1 +1,5 @@
 //! Random numbers.
+
+mod generator;
+
+pub use generator::Generator;

@@ -25,6 +25,7 @@ mod hand_over;
 mod count;
 mod fault;
 mod limit;
+mod meta;
 
 mod registry;
 
@@ -39,6 +40,7 @@ pub use cpu::CpuAllocator;
 pub use deferred::{DeferredFreeAllocator, DeferredFreeConfig, MaxPending};
 pub use fault::{Fault, FaultAllocator};
 pub use limit::LimitAllocator;
+pub use meta::MetaAllocator;
 #[cfg(feature = "mapped")]
 pub use mapped::{MapMode, Mapped, MappedFile};
 pub use registry::{

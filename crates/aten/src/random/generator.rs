@@ -1,0 +1,4 @@
+//! A generator.
+/// A generator.
+#[derive(Clone, Debug, Default)]
+pub struct Generator;
