@@ -6,7 +6,10 @@
 
 mod conf_text;
 mod info;
+#[cfg(test)]
+mod op;
 mod output;
+mod progress;
 mod replay;
 mod size;
 mod snapshot;
