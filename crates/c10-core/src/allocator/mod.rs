@@ -25,6 +25,7 @@ mod hand_over;
 mod count;
 mod fault;
 mod limit;
+mod meta;
 
 mod registry;
 
@@ -41,6 +42,7 @@ pub use fault::{Fault, FaultAllocator};
 pub use limit::LimitAllocator;
 #[cfg(feature = "mapped")]
 pub use mapped::{MapMode, Mapped, MappedFile};
+pub use meta::MetaAllocator;
 pub use registry::{
     AllocatorRegistry, get_allocator, get_pinned_allocator, set_allocator, set_pinned_allocator,
 };

@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::sync::Arc;
 
-use super::{Allocator, CpuAllocator};
+use super::{Allocator, CpuAllocator, MetaAllocator};
 use crate::device::DeviceType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::atomic::{AtomicPtr, Ordering};
@@ -140,6 +140,9 @@ impl AllocatorRegistry {
         let slot = self.slot(device_type);
         if self.host_default && device_type == DeviceType::Cpu {
             slot.set_if_empty(Arc::new(CpuAllocator));
+        }
+        if self.host_default && device_type == DeviceType::Meta {
+            slot.set_if_empty(Arc::new(MetaAllocator));
         }
         slot.get().map(|record| &record.allocator).ok_or_else(|| {
             Error::new(

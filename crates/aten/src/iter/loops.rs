@@ -1,0 +1,224 @@
+#![expect(unsafe_code, reason = "reads and writes elements through the pointers of a walk, by their dtypes")]
+//! Typed loops over a [`TensorIter`]: kernels give a closure of elements, and nothing here depends on what it
+//! computes.
+//!
+//! Each loop checks that the operands have the closure's types, which is what makes reading them as such
+//! sound. Elements are read and written unaligned: storages of other libraries may begin anywhere.
+
+use c10_core::{Complex, Element, F8E4M3Fn, F8E5M2, Scalar, ScalarType, bf16, f16};
+
+use super::TensorIter;
+use super::run::for_each_row;
+use crate::error::{Error, Result};
+
+/// An element that loops read and write. A byte of a `bool` tensor is read as `!= 0`.
+///
+/// # Safety
+/// `load` reads, and `store` writes, `size_of::<Self>()` bytes, of which any values are allowed.
+pub(crate) unsafe trait Elem: Element {
+    /// # Safety
+    /// `from` is valid for reads of `size_of::<Self>()` bytes.
+    unsafe fn load(from: *const u8) -> Self;
+
+    /// # Safety
+    /// `to` is valid for writes of `size_of::<Self>()` bytes.
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: the caller's.
+        unsafe { to.cast::<Self>().write_unaligned(self) };
+    }
+}
+
+macro_rules! elements {
+    ($($element:ty),*) => {$(
+        // SAFETY: any bits are a value.
+        unsafe impl Elem for $element {
+            #[inline(always)]
+            unsafe fn load(from: *const u8) -> Self {
+                // SAFETY: the caller's.
+                unsafe { from.cast::<Self>().read_unaligned() }
+            }
+        }
+    )*};
+}
+elements!(
+    u8,
+    i8,
+    u16,
+    i16,
+    u32,
+    i32,
+    u64,
+    i64,
+    f16,
+    bf16,
+    f32,
+    f64,
+    Complex<f16>,
+    Complex<f32>,
+    Complex<f64>,
+    F8E4M3Fn,
+    F8E5M2
+);
+
+// SAFETY: the byte is read as a `u8`.
+unsafe impl Elem for bool {
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the caller's.
+        (unsafe { from.read() }) != 0
+    }
+}
+
+/// Calls `$body` with `$T` being the element type of a dtype, for the types of a list.
+macro_rules! dispatch {
+    ($dtype:expr, $operator:expr, [$($element:ty),* $(,)?], $T:ident => $body:expr) => {
+        match $dtype {
+            $(<$element as c10_core::Element>::SCALAR_TYPE => {
+                type $T = $element;
+                $body
+            })*
+            #[allow(unreachable_patterns, reason = "some lists have every dtype")]
+            other => Err($crate::iter::loops::no_kernel($operator, other)),
+        }
+    };
+}
+pub(crate) use dispatch;
+
+/// The refusal of a dtype that an operator has no loop for.
+#[cold]
+pub(crate) fn no_kernel(operator: &str, dtype: ScalarType) -> Error {
+    // PyTorch's text.
+    Error::not_implemented(format!("\"{operator}\" not implemented for '{}'", dtype.c10_name()))
+}
+
+fn check<T: Element>(iter: &TensorIter<'_>, operand: usize) -> Result<()> {
+    if iter.operands.get(operand).is_some_and(|operand| operand.dtype == T::SCALAR_TYPE) {
+        return Ok(());
+    }
+    Err(Error::dtype(format!(
+        "a loop of {} over operand {operand}, which is {:?}",
+        T::SCALAR_TYPE.name(),
+        iter.operands.get(operand).map(|operand| operand.dtype.name())
+    )))
+}
+
+fn check_count(iter: &TensorIter<'_>, outputs: usize, inputs: usize) -> Result<()> {
+    if iter.outputs == outputs && iter.operands.len() == outputs + inputs {
+        return Ok(());
+    }
+    Err(Error::invalid_argument(format!(
+        "a loop of {outputs} outputs and {inputs} inputs over {} and {}",
+        iter.outputs,
+        iter.operands.len() - iter.outputs
+    )))
+}
+
+/// `out = f()` for every element.
+pub(crate) fn nullary<O: Elem>(iter: &TensorIter<'_>, f: impl Fn() -> O + Sync) -> Result<()> {
+    check_count(iter, 1, 0)?;
+    check::<O>(iter, 0)?;
+    for_each_row(iter, &|pointers, strides, n| {
+        for i in 0..n as isize {
+            // SAFETY: the row's element, of the output's dtype.
+            unsafe { f().store(pointers[0].offset(i * strides[0] as isize)) };
+        }
+    })
+}
+
+/// `out = f(a)` for every element.
+pub(crate) fn unary<A: Elem, O: Elem>(iter: &TensorIter<'_>, f: impl Fn(A) -> O + Sync) -> Result<()> {
+    check_count(iter, 1, 1)?;
+    check::<O>(iter, 0)?;
+    check::<A>(iter, 1)?;
+    for_each_row(iter, &|pointers, strides, n| {
+        let (out, a) = (pointers[0], pointers[1]);
+        let at = |i: isize| {
+            // SAFETY: the row's element, of the input's dtype.
+            let value = unsafe { A::load(a.offset(i * strides[1] as isize)) };
+            // SAFETY: the row's element, of the output's dtype.
+            unsafe { f(value).store(out.offset(i * strides[0] as isize)) };
+        };
+        (0..n as isize).for_each(at);
+    })
+}
+
+/// `out = f(a, b)` for every element.
+pub(crate) fn binary<A: Elem, B: Elem, O: Elem>(
+    iter: &TensorIter<'_>,
+    f: impl Fn(A, B) -> O + Sync,
+) -> Result<()> {
+    check_count(iter, 1, 2)?;
+    check::<O>(iter, 0)?;
+    check::<A>(iter, 1)?;
+    check::<B>(iter, 2)?;
+    for_each_row(iter, &|pointers, strides, n| {
+        let (out, a, b) = (pointers[0], pointers[1], pointers[2]);
+        for i in 0..n as isize {
+            // SAFETY: the row's element, of the first input's dtype.
+            let a = unsafe { A::load(a.offset(i * strides[1] as isize)) };
+            // SAFETY: the row's element, of the second input's dtype.
+            let b = unsafe { B::load(b.offset(i * strides[2] as isize)) };
+            // SAFETY: the row's element, of the output's dtype.
+            unsafe { f(a, b).store(out.offset(i * strides[0] as isize)) };
+        }
+    })
+}
+
+/// `out = f(a, b, c)` for every element.
+pub(crate) fn ternary<A: Elem, B: Elem, C: Elem, O: Elem>(
+    iter: &TensorIter<'_>,
+    f: impl Fn(A, B, C) -> O + Sync,
+) -> Result<()> {
+    check_count(iter, 1, 3)?;
+    check::<O>(iter, 0)?;
+    check::<A>(iter, 1)?;
+    check::<B>(iter, 2)?;
+    check::<C>(iter, 3)?;
+    for_each_row(iter, &|pointers, strides, n| {
+        let (out, a, b, c) = (pointers[0], pointers[1], pointers[2], pointers[3]);
+        for i in 0..n as isize {
+            // SAFETY: the row's element, of the first input's dtype.
+            let a = unsafe { A::load(a.offset(i * strides[1] as isize)) };
+            // SAFETY: the row's element, of the second input's dtype.
+            let b = unsafe { B::load(b.offset(i * strides[2] as isize)) };
+            // SAFETY: the row's element, of the third input's dtype.
+            let c = unsafe { C::load(c.offset(i * strides[3] as isize)) };
+            // SAFETY: the row's element, of the output's dtype.
+            unsafe { f(a, b, c).store(out.offset(i * strides[0] as isize)) };
+        }
+    })
+}
+
+/// A number as the bytes of an element of `dtype`, converted as a Rust number of that type (`Scalar::to`).
+pub(super) fn number_bytes(number: Scalar, dtype: ScalarType) -> Result<[u8; 16]> {
+    let mut bytes = [0; 16];
+    dispatch!(
+        dtype,
+        "number",
+        [
+            bool, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>,
+            F8E4M3Fn, F8E5M2
+        ],
+        T => {
+            let value = number.to::<T>()?;
+            // SAFETY: no element is larger than 16 bytes.
+            unsafe { value.store(bytes.as_mut_ptr()) };
+            Ok(())
+        }
+    )?;
+    Ok(bytes)
+}
+
+/// The elements of one operand in the order of the walk, which is row-major for an iterator of that operand
+/// alone that was made to keep it.
+pub(crate) fn each<A: Elem>(iter: &TensorIter<'_>, f: impl Fn(A) + Sync) -> Result<()> {
+    check_count(iter, 0, 1)?;
+    check::<A>(iter, 0)?;
+    for_each_row(iter, &|pointers, strides, n| {
+        for i in 0..n as isize {
+            // SAFETY: the row's element, of the input's dtype.
+            f(unsafe { A::load(pointers[0].offset(i * strides[0] as isize)) });
+        }
+    })
+}

@@ -1,0 +1,104 @@
+//! [`TensorIter`]: element by element over several tensors at once (`at::TensorIterator`).
+//!
+//! It broadcasts the inputs to one shape, finds the dtype that the loop computes in, casts inputs to it, makes
+//! or resizes outputs, checks that what is written overlaps nothing, and brings the dimensions, those of all
+//! operands alike, into the order in which memory is walked best. What remains is one loop of [`loops`] over
+//! raw pointers and byte strides.
+//!
+//! ```text
+//! let iter = TensorIter::binary(dest, a, b, Config::PROMOTE)?;
+//! if !iter.is_meta() { loops::binary(&iter, |a: f32, b: f32| a + b)?; }
+//! iter.finish()
+//! ```
+
+pub(crate) mod config;
+pub(crate) mod loops;
+mod operand;
+pub(crate) mod overlap;
+mod plan;
+pub(crate) mod promote;
+mod run;
+
+use c10_core::{Device, Scalar, ScalarType};
+use smallvec::SmallVec;
+
+pub(crate) use config::{Config, Input};
+use operand::Operand;
+
+use crate::error::Result;
+use crate::ops::{Dest, Made};
+use crate::tensor::{Dims, Tensor};
+
+/// Several tensors, walked element by element. Outputs come first.
+#[derive(Debug)]
+pub(crate) struct TensorIter<'a> {
+    operands: SmallVec<[Operand<'a>; 4]>,
+    outputs: usize,
+    /// Innermost first; adjacent dimensions that all operands walk as one are one.
+    sizes: Dims,
+    numel: i64,
+    device: Device,
+    /// The dtype that inputs are cast to and the loop computes in.
+    common_dtype: ScalarType,
+}
+
+impl<'a> TensorIter<'a> {
+    /// An output of one input.
+    pub(crate) fn unary(dest: Dest<'a>, input: &'a Tensor, config: Config) -> Result<Self> {
+        Self::new(&[dest], &[Input::Tensor(input)], config)
+    }
+
+    /// An output of two inputs.
+    pub(crate) fn binary(
+        dest: Dest<'a>,
+        a: impl Into<Input<'a>>,
+        b: impl Into<Input<'a>>,
+        config: Config,
+    ) -> Result<Self> {
+        Self::new(&[dest], &[a.into(), b.into()], config)
+    }
+
+    /// Outputs and inputs of any number.
+    ///
+    /// # Errors
+    /// When sizes, dtypes or devices do not go together, or what is written overlaps. A given output is
+    /// resized at most.
+    pub(crate) fn new(dests: &[Dest<'a>], inputs: &[Input<'a>], config: Config) -> Result<Self> {
+        plan::plan(dests, inputs, config)
+    }
+
+    /// Whether there are no elements: the loop has nothing to do.
+    pub(crate) fn is_meta(&self) -> bool {
+        self.device == Device::META
+    }
+
+    /// The dtype that inputs are cast to and the loop computes in.
+    pub(crate) fn common_dtype(&self) -> ScalarType {
+        self.common_dtype
+    }
+
+    /// The dtype of operand `i` as the loop sees it.
+    pub(crate) fn dtype(&self, i: usize) -> ScalarType {
+        self.operands[i].dtype
+    }
+
+    pub(crate) fn numel(&self) -> i64 {
+        self.numel
+    }
+
+    /// The number operand `i` is, if it is one for all elements and known: a scalar argument.
+    pub(crate) fn number(&self, i: usize) -> Option<Scalar> {
+        self.operands[i].number()
+    }
+
+    /// Copies outputs to given tensors of other dtypes, and gives the first output.
+    pub(crate) fn finish(self) -> Result<Made> {
+        let mut made = self.finish_all()?.into_iter();
+        Ok(made.next().expect("an iterator has an output"))
+    }
+
+    /// As [`finish`](Self::finish), all outputs.
+    pub(crate) fn finish_all(self) -> Result<SmallVec<[Made; 2]>> {
+        self.operands.into_iter().take(self.outputs).map(Operand::finish).collect()
+    }
+}

@@ -1,0 +1,143 @@
+//! Copies with conversion between dtypes.
+
+use c10_core::{Complex, F8E4M3Fn, F8E5M2, bf16, f16};
+
+use crate::error::Result;
+use crate::iter::TensorIter;
+use crate::iter::loops::{self, Elem, dispatch};
+
+/// `out = a`, converted as PyTorch's `static_cast` and Rust's `as` convert: a float beyond an integer's range
+/// becomes its nearest end, a NaN 0; a complex number loses its imaginary part.
+pub(crate) fn convert(iter: &TensorIter<'_>) -> Result<()> {
+    dispatch!(
+        iter.dtype(1),
+        "copy_",
+        [
+            bool, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>,
+            F8E4M3Fn, F8E5M2
+        ],
+        A => from::<A>(iter)
+    )
+}
+
+fn from<A: Convert>(iter: &TensorIter<'_>) -> Result<()> {
+    dispatch!(
+        iter.dtype(0),
+        "copy_",
+        [
+            bool, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>,
+            F8E4M3Fn, F8E5M2
+        ],
+        O => loops::unary(iter, |a: A| O::of(a.wide()))
+    )
+}
+
+/// An element on its way from one dtype to another, without loss.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wide {
+    Int(i64),
+    UInt(u64),
+    Float(f64),
+    Complex(f64, f64),
+}
+
+/// An element that converts to and from all others.
+pub(crate) trait Convert: Elem {
+    fn wide(self) -> Wide;
+    fn of(wide: Wide) -> Self;
+}
+
+macro_rules! integers {
+    ($($int:ty => $variant:ident,)*) => {$(
+        impl Convert for $int {
+            #[inline(always)]
+            fn wide(self) -> Wide {
+                Wide::$variant(self.into())
+            }
+
+            #[inline(always)]
+            fn of(wide: Wide) -> Self {
+                match wide {
+                    Wide::Int(value) => value as Self,
+                    Wide::UInt(value) => value as Self,
+                    Wide::Float(value) | Wide::Complex(value, _) => value as Self,
+                }
+            }
+        }
+    )*};
+}
+integers! {
+    u8 => Int, i8 => Int, u16 => Int, i16 => Int, u32 => Int, i32 => Int, i64 => Int, u64 => UInt,
+}
+
+macro_rules! floats {
+    ($($float:ty, $value:ident => $of_f64:expr, $of_int:expr;)*) => {$(
+        impl Convert for $float {
+            #[inline(always)]
+            fn wide(self) -> Wide {
+                Wide::Float(self.into())
+            }
+
+            #[inline(always)]
+            fn of(wide: Wide) -> Self {
+                match wide {
+                    Wide::Int($value) => $of_int,
+                    Wide::UInt($value) => $of_int,
+                    Wide::Float($value) | Wide::Complex($value, _) => $of_f64,
+                }
+            }
+        }
+
+        impl Convert for Complex<$float> where Self: Elem {
+            #[inline(always)]
+            fn wide(self) -> Wide {
+                Wide::Complex(self.re.into(), self.im.into())
+            }
+
+            #[inline(always)]
+            fn of(wide: Wide) -> Self {
+                let im = if let Wide::Complex(_, im) = wide { im } else { 0.0 };
+                Self::new(<$float>::of(wide), <$float>::of(Wide::Float(im)))
+            }
+        }
+    )*};
+}
+floats! {
+    f16, value => Self::from_f32(value as f32), Self::from_f32(value as f32);
+    f32, value => value as Self, value as Self;
+    f64, value => value, value as Self;
+}
+
+macro_rules! small_floats {
+    ($($float:ty),*) => {$(
+        impl Convert for $float {
+            #[inline(always)]
+            fn wide(self) -> Wide {
+                Wide::Float(self.to_f32().into())
+            }
+
+            #[inline(always)]
+            fn of(wide: Wide) -> Self {
+                Self::from_f32(f32::of(wide))
+            }
+        }
+    )*};
+}
+small_floats!(bf16, F8E4M3Fn, F8E5M2);
+
+impl Convert for bool {
+    #[inline(always)]
+    fn wide(self) -> Wide {
+        Wide::Int(self.into())
+    }
+
+    #[inline(always)]
+    fn of(wide: Wide) -> Self {
+        match wide {
+            Wide::Int(value) => value != 0,
+            Wide::UInt(value) => value != 0,
+            Wide::Float(value) => value != 0.0,
+            Wide::Complex(re, im) => re != 0.0 || im != 0.0,
+        }
+    }
+}

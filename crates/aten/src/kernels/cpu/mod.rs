@@ -1,0 +1,5 @@
+//! Loops for the host.
+
+pub(crate) mod binary;
+pub(crate) mod copy;
+pub(crate) mod to_vec;

@@ -1,0 +1,168 @@
+//! [`Dest`]: where the result of an operator goes, so that one function is its functional, its in-place and
+//! its `out=` form.
+
+use c10_core::MemoryFormat;
+
+use crate::error::{Error, Result};
+use crate::tensor::{Dims, New, Tensor};
+use crate::{kernels, shape};
+
+/// Where a result goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Dest<'a> {
+    /// To a new tensor.
+    New,
+    /// To this one, which is an argument too and keeps its sizes (`add_`).
+    InPlace(&'a Tensor),
+    /// To this one, which is resized where it must be (`out=`).
+    Out(&'a Tensor),
+}
+
+/// What an operator made: a new tensor, or nothing, when it wrote to a given one.
+#[derive(Debug)]
+pub(crate) struct Made(Option<Tensor>);
+
+impl Made {
+    pub(crate) fn new(tensor: Tensor) -> Self {
+        Self(Some(tensor))
+    }
+
+    pub(crate) fn written() -> Self {
+        Self(None)
+    }
+
+    /// The tensor made for [`Dest::New`].
+    pub(crate) fn new_tensor(self) -> Tensor {
+        self.0.expect("an operator makes a tensor where none is given")
+    }
+}
+
+/// Where a kernel that is no loop over a `TensorIter` writes: a dense tensor that shares memory with no
+/// argument. [`finish`](Self::finish) brings the elements to where they should be.
+#[derive(Debug)]
+pub(crate) struct Output<'a> {
+    dest: Option<&'a Tensor>,
+    tensor: Tensor,
+    is_dest: bool,
+}
+
+impl<'a> Dest<'a> {
+    /// The tensor that is given.
+    pub(crate) fn given(self) -> Option<&'a Tensor> {
+        match self {
+            Self::New => None,
+            Self::InPlace(tensor) | Self::Out(tensor) => Some(tensor),
+        }
+    }
+
+    /// A place for a result of `new`'s sizes, strides, dtype and device. A given tensor must be of the dtype or one
+    /// that it can be cast to; in-place it must have the sizes, else it is resized. It is written directly if it
+    /// has the strides wanted and shares no storage with one of `inputs`.
+    pub(crate) fn output(self, new: New, inputs: &[&Tensor]) -> Result<Output<'a>> {
+        let Some(dest) = self.given() else {
+            return Ok(Output { dest: None, tensor: new.make()?, is_dest: false });
+        };
+        self.check(&new)?;
+        let strides = match &new.strides {
+            Some(strides) => strides.clone(),
+            None => shape::contiguous_strides(&new.sizes)?,
+        };
+        if *dest.geometry().sizes != *new.sizes {
+            dest.resize_for_output(&new.sizes, &strides)?;
+        }
+        let direct = dest.dtype() == new.dtype
+            && *dest.geometry().strides == *strides
+            && !inputs.iter().any(|input| input.is_alias_of(dest));
+        let tensor = if direct { dest.clone() } else { new.make()? };
+        Ok(Output { dest: Some(dest), tensor, is_dest: direct })
+    }
+
+    fn check(self, new: &New) -> Result<()> {
+        let Some(dest) = self.given() else { return Ok(()) };
+        if dest.device() != new.device {
+            return Err(Error::new(
+                crate::ErrorKind::Device,
+                format!("Expected out tensor to be on {}, but it is on {}", new.device, dest.device()),
+            ));
+        }
+        if !c10_core::can_cast(new.dtype, dest.dtype()) {
+            return Err(Error::dtype(format!(
+                "result type {} can't be cast to the desired output type {}",
+                new.dtype.name(),
+                dest.dtype().name()
+            )));
+        }
+        if matches!(self, Self::InPlace(_)) && *dest.geometry().sizes != *new.sizes {
+            return Err(Error::shape(format!(
+                "output with shape {:?} doesn't match the broadcast shape {:?}",
+                dest.sizes(),
+                new.sizes
+            )));
+        }
+        crate::iter::overlap::check_no_internal_overlap(dest)
+    }
+}
+
+impl Output<'_> {
+    /// Where the kernel writes.
+    pub(crate) fn tensor(&self) -> &Tensor {
+        &self.tensor
+    }
+
+    /// Whether there are no elements to write: the kernel has nothing to do.
+    pub(crate) fn is_meta(&self) -> bool {
+        self.tensor.is_meta()
+    }
+
+    /// Whether writing counts: the tensor was there before. For [`access`](crate::tensor::access).
+    pub(crate) fn fresh(&self) -> crate::tensor::Fresh {
+        if self.is_dest { crate::tensor::Fresh::No } else { crate::tensor::Fresh::Yes }
+    }
+
+    /// Copies to the given tensor what was not written to it directly.
+    pub(crate) fn finish(self) -> Result<Made> {
+        match self.dest {
+            None => Ok(Made::new(self.tensor)),
+            Some(_) if self.is_dest => Ok(Made::written()),
+            Some(dest) => {
+                kernels::copy(dest, &self.tensor)?;
+                Ok(Made::written())
+            }
+        }
+    }
+}
+
+impl Tensor {
+    /// Makes room for an output of other sizes (`at::native::resize_output`). Tensors of the outside that are
+    /// resized lose what they had.
+    pub(crate) fn resize_for_output(&self, sizes: &Dims, strides: &Dims) -> Result<()> {
+        self.resize_geometry(sizes.clone(), strides.clone())
+    }
+
+    /// `contiguous()` for kernels: the tensor itself, or a row-major copy.
+    pub(crate) fn to_contiguous(&self) -> Result<Tensor> {
+        self.to_format(MemoryFormat::Contiguous)
+    }
+
+    /// As [`to_contiguous`](Self::to_contiguous), in a memory format.
+    pub(crate) fn to_format(&self, format: MemoryFormat) -> Result<Tensor> {
+        if self.is_contiguous_in(format) {
+            return Ok(self.clone());
+        }
+        let strides = shape::strides_of_format(&self.sizes(), format)?;
+        let copy = New::strided(self.sizes(), strides, self.dtype(), self.device()).make()?;
+        kernels::copy_fresh(&copy, self)?;
+        Ok(copy)
+    }
+
+    /// The tensor itself, or a copy of another dtype that keeps the strides where they are dense.
+    pub(crate) fn to_dtype(&self, dtype: c10_core::ScalarType) -> Result<Tensor> {
+        if self.dtype() == dtype {
+            return Ok(self.clone());
+        }
+        let strides = shape::dense_strides_like(&self.sizes(), &self.strides())?;
+        let copy = New::strided(self.sizes(), strides, dtype, self.device()).make()?;
+        kernels::copy_fresh(&copy, self)?;
+        Ok(copy)
+    }
+}

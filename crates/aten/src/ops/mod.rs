@@ -1,0 +1,65 @@
+//! The operators: for each group a table (`*.ops`: schema, docs, dtypes) and a file of functions that check
+//! arguments, make outputs and call a loop of [`kernels`](crate::kernels).
+//!
+//! The tables are read by the build script, which makes of each overload a typed handle ([`handles`]) and a
+//! method of [`Tensor`](crate::Tensor).
+
+mod dest;
+pub mod handles;
+
+mod binary;
+
+pub(crate) use dest::{Dest, Made};
+
+use crate::dispatch::Library;
+use crate::error::Result;
+
+/// One line of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct SchemaLine {
+    /// The table it is in.
+    pub group: &'static str,
+    /// The schema, without namespace.
+    pub schema: &'static str,
+    /// What it does.
+    pub docs: &'static str,
+    /// The dtypes it takes, in words.
+    pub dtypes: Option<&'static str>,
+}
+
+include!(concat!(env!("OUT_DIR"), "/schemas.rs"));
+
+/// Every operator of this crate, as the tables have it.
+pub fn schemas() -> &'static [SchemaLine] {
+    SCHEMAS
+}
+
+/// Registers the schemas, and the kernels for CPU and Meta.
+pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
+    for line in SCHEMAS {
+        lib.def(line.schema.trim_start_matches("aten::"))?;
+    }
+    binary::register(lib)
+}
+
+/// Registers a function `f(dest, arguments…) -> Result<Made>` as the functional, the in-place and the `out=`
+/// overload of an operator, for CPU and Meta. The first argument of an in-place one is its destination.
+macro_rules! register_triple {
+    (@one $lib:ident, functional $name:literal, $f:path, ($($arg:ident: $type:ty),*)) => {
+        $lib.cpu_meta($name, |$($arg: $type),*| $f(crate::ops::Dest::New, $($arg),*).map(crate::ops::Made::new_tensor))?
+    };
+    (@one $lib:ident, inplace $name:literal, $f:path, ($first:ident: $first_type:ty $(, $arg:ident: $type:ty)*)) => {
+        $lib.cpu_meta($name, |$first: $first_type $(, $arg: $type)*| {
+            $f(crate::ops::Dest::InPlace($first), $first $(, $arg)*).map(drop)
+        })?
+    };
+    (@one $lib:ident, out $name:literal, $f:path, ($($arg:ident: $type:ty),*)) => {
+        $lib.cpu_meta($name, |$($arg: $type,)* out: &$crate::Tensor| {
+            $f(crate::ops::Dest::Out(out), $($arg),*).map(drop)
+        })?
+    };
+    ($lib:ident, $f:path, $args:tt, $($kind:ident $name:literal),+ $(,)?) => {
+        $(crate::ops::register_triple!(@one $lib, $kind $name, $f, $args);)+
+    };
+}
+pub(crate) use register_triple;

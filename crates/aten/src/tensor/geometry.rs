@@ -1,0 +1,154 @@
+//! [`Geometry`]: where in which storage the elements of a tensor are.
+
+use c10_core::{MemoryFormat, ScalarType, Storage, bytes};
+
+use super::Dims;
+use crate::error::{Error, Result};
+use crate::shape;
+
+/// Sizes, strides and offset, the storage they are of, and what follows from them.
+///
+/// Invariants, which every constructor checks:
+/// - G1 there are as many strides as sizes, and no size, stride or offset is negative;
+/// - G2 `numel` is the product of the sizes, and `end_bytes` the end of the last element in the storage (0
+///   without elements), and neither overflows;
+/// - G3 `flags` are what `shape::contiguity` says of the sizes and strides.
+///
+/// That the storage has `end_bytes` bytes is checked when a view is made, and again by whoever takes access,
+/// since others may shrink the storage between the two.
+#[derive(Clone, Debug)]
+pub(crate) struct Geometry {
+    pub(crate) storage: Storage,
+    pub(crate) sizes: Dims,
+    pub(crate) strides: Dims,
+    pub(crate) storage_offset: i64,
+    pub(crate) numel: i64,
+    pub(crate) end_bytes: usize,
+    pub(crate) flags: Flags,
+}
+
+/// What is known of the layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flags(u8);
+
+impl Flags {
+    const CONTIGUOUS: u8 = 1;
+    const DENSE: u8 = 1 << 1;
+    const CHANNELS_LAST_CONTIGUOUS: u8 = 1 << 2;
+    const CHANNELS_LAST_3D_CONTIGUOUS: u8 = 1 << 3;
+    const PREFERS_CHANNELS_LAST: u8 = 1 << 4;
+    const PREFERS_CHANNELS_LAST_3D: u8 = 1 << 5;
+
+    #[inline]
+    fn of(sizes: &[i64], strides: &[i64], numel: i64) -> Self {
+        let contiguous = shape::is_contiguous(sizes, strides, numel);
+        let mut flags = if contiguous { Self::CONTIGUOUS } else { 0 };
+        if matches!(sizes.len(), 4 | 5) {
+            flags |= Self::of_rank_4_or_5(sizes, strides);
+        }
+        let any_contiguous =
+            Self::CONTIGUOUS | Self::CHANNELS_LAST_CONTIGUOUS | Self::CHANNELS_LAST_3D_CONTIGUOUS;
+        if flags & any_contiguous != 0 || shape::is_non_overlapping_and_dense(sizes, strides) {
+            flags |= Self::DENSE;
+        }
+        Self(flags)
+    }
+
+    fn of_rank_4_or_5(sizes: &[i64], strides: &[i64]) -> u8 {
+        let mut flags = 0;
+        for (format, contiguous, prefers) in [
+            (MemoryFormat::ChannelsLast, Self::CHANNELS_LAST_CONTIGUOUS, Self::PREFERS_CHANNELS_LAST),
+            (MemoryFormat::ChannelsLast3d, Self::CHANNELS_LAST_3D_CONTIGUOUS, Self::PREFERS_CHANNELS_LAST_3D),
+        ] {
+            if shape::is_channels_last_contiguous(sizes, strides, format) {
+                flags |= contiguous;
+            }
+            if shape::prefers_channels_last(sizes, strides, format) {
+                flags |= prefers;
+            }
+        }
+        flags
+    }
+
+    #[inline]
+    pub(crate) fn is_contiguous(self, format: MemoryFormat) -> bool {
+        let flag = match format {
+            MemoryFormat::Contiguous => Self::CONTIGUOUS,
+            MemoryFormat::ChannelsLast => Self::CHANNELS_LAST_CONTIGUOUS,
+            MemoryFormat::ChannelsLast3d => Self::CHANNELS_LAST_3D_CONTIGUOUS,
+            _ => return false,
+        };
+        self.0 & flag != 0
+    }
+
+    #[inline]
+    pub(crate) fn is_non_overlapping_and_dense(self) -> bool {
+        self.0 & Self::DENSE != 0
+    }
+
+    /// `suggest_memory_format`.
+    pub(crate) fn suggested_format(self) -> MemoryFormat {
+        if self.0 & Self::PREFERS_CHANNELS_LAST != 0 {
+            MemoryFormat::ChannelsLast
+        } else if self.0 & Self::PREFERS_CHANNELS_LAST_3D != 0 {
+            MemoryFormat::ChannelsLast3d
+        } else {
+            MemoryFormat::Contiguous
+        }
+    }
+}
+
+impl Geometry {
+    /// Elements in a storage, within its bounds.
+    #[inline]
+    pub(crate) fn new(
+        storage: Storage,
+        sizes: Dims,
+        strides: Dims,
+        storage_offset: i64,
+        dtype: ScalarType,
+    ) -> Result<Self> {
+        let geometry = Self::unbounded(storage, sizes, strides, storage_offset, dtype)?;
+        if geometry.end_bytes > geometry.storage.nbytes() {
+            return Err(geometry.out_of_bounds(dtype.element_size()));
+        }
+        Ok(geometry)
+    }
+
+    /// As [`new`](Self::new), though the storage may be smaller: for views that cannot leave the elements of
+    /// a tensor, and for a storage that is resized next.
+    #[inline]
+    pub(crate) fn unbounded(
+        storage: Storage,
+        sizes: Dims,
+        strides: Dims,
+        storage_offset: i64,
+        dtype: ScalarType,
+    ) -> Result<Self> {
+        if sizes.len() != strides.len() {
+            return Err(Error::shape(format!(
+                "dimensionality of sizes ({}) must match dimensionality of strides ({})",
+                sizes.len(),
+                strides.len()
+            )));
+        }
+        let numel = bytes::numel(&sizes)?;
+        let end_bytes = bytes::strided_bytes(&sizes, &strides, dtype.element_size(), storage_offset)?;
+        let flags = Flags::of(&sizes, &strides, numel);
+        Ok(Self { storage, sizes, strides, storage_offset, numel, end_bytes, flags })
+    }
+
+    #[cold]
+    fn out_of_bounds(&self, element_size: usize) -> Error {
+        // PyTorch's text.
+        Error::shape(format!(
+            "setStorage: sizes {:?}, strides {:?}, storage offset {}, and itemsize {element_size} requiring a \
+             storage size of {} are out of bounds for storage of size {}",
+            self.sizes,
+            self.strides,
+            self.storage_offset,
+            self.end_bytes,
+            self.storage.nbytes()
+        ))
+    }
+}

@@ -1,0 +1,115 @@
+//! New tensors of a given geometry, and their memory.
+
+use std::sync::Arc;
+
+use c10_core::allocator::get_allocator;
+use c10_core::guard::OptionalDeviceGuard;
+use c10_core::hooks::require_hooks;
+use c10_core::{Device, DeviceType, ScalarType, Storage};
+
+use super::geometry::Geometry;
+use super::tensor_impl::TensorImpl;
+use super::{Dims, Tensor};
+use crate::dispatch::{Backend, DispatchKey, DispatchKeySet, Functionality};
+use crate::error::{Error, Result};
+use crate::shape;
+
+/// The dtype of a tensor made of numbers with a point: `float32`.
+///
+/// Differs from PyTorch: it cannot be set, so that no library changes the results of another.
+pub(crate) const fn default_dtype() -> ScalarType {
+    ScalarType::Float32
+}
+
+/// What a new tensor is: sizes, strides if they are not the contiguous ones, dtype and device.
+#[derive(Clone, Debug)]
+pub(crate) struct New {
+    pub(crate) sizes: Dims,
+    /// Dense, or such that the storage is as large as they need.
+    pub(crate) strides: Option<Dims>,
+    pub(crate) dtype: ScalarType,
+    pub(crate) device: Device,
+}
+
+impl New {
+    /// Row-major.
+    pub(crate) fn contiguous(sizes: impl Into<Dims>, dtype: ScalarType, device: Device) -> Self {
+        Self { sizes: sizes.into(), strides: None, dtype, device }
+    }
+
+    /// With those strides.
+    pub(crate) fn strided(sizes: impl Into<Dims>, strides: Dims, dtype: ScalarType, device: Device) -> Self {
+        Self { sizes: sizes.into(), strides: Some(strides), dtype, device }
+    }
+
+    /// A tensor with unspecified values.
+    pub(crate) fn make(self) -> Result<Tensor> {
+        let strides = match self.strides {
+            Some(strides) => strides,
+            None => shape::contiguous_strides(&self.sizes)?,
+        };
+        let device = concrete(self.device)?;
+        let bytes = c10_core::bytes::strided_bytes(&self.sizes, &strides, self.dtype.element_size(), 0)?;
+        let storage = new_storage(bytes, device)?;
+        let geometry = Geometry::new(storage, self.sizes, strides, 0, self.dtype)?;
+        Ok(Tensor::from_geometry(geometry, self.dtype, device, Tensor::keys_of(device)))
+    }
+}
+
+/// The device with its index, where the type has several.
+fn concrete(device: Device) -> Result<Device> {
+    match (device.device_type(), device.index()) {
+        (DeviceType::Cpu | DeviceType::Meta, _) | (_, Some(_)) => Ok(device),
+        (device_type, None) => Ok(Device::new(device_type, require_hooks(device_type)?.current_device()?)),
+    }
+}
+
+/// Memory on a device.
+pub(crate) fn new_storage(bytes: usize, device: Device) -> Result<Storage> {
+    let device_type = device.device_type();
+    if matches!(device_type, DeviceType::Cpu | DeviceType::Meta) {
+        return Ok(Storage::new(bytes, Arc::clone(get_allocator(device_type)?))?);
+    }
+    let _guard = OptionalDeviceGuard::new(Some(device))?;
+    let allocator = match get_allocator(device_type) {
+        Ok(allocator) => Arc::clone(allocator),
+        Err(_) => require_hooks(device_type)?.allocator(),
+    };
+    Ok(Storage::new(bytes, allocator)?)
+}
+
+impl Tensor {
+    /// The keys of a plain dense tensor on a device.
+    #[inline]
+    pub(crate) const fn keys_of(device: Device) -> DispatchKeySet {
+        let backend = Backend::of(device.device_type());
+        DispatchKeySet::new(DispatchKey::new(Functionality::Dense, backend))
+            .union(DispatchKeySet::autograd_related(backend))
+    }
+
+    #[inline]
+    pub(crate) fn from_geometry(
+        geometry: Geometry,
+        dtype: ScalarType,
+        device: Device,
+        keys: DispatchKeySet,
+    ) -> Self {
+        Self(Arc::new(TensorImpl::new(geometry, dtype, device, keys)))
+    }
+
+    /// Another tensor on the storage of this one, with its dtype and keys: a view. It must be within the
+    /// storage.
+    pub(crate) fn view_of(&self, sizes: Dims, strides: Dims, storage_offset: i64) -> Result<Self> {
+        let storage = self.geometry().storage.clone();
+        let geometry = Geometry::new(storage, sizes, strides, storage_offset, self.dtype())?;
+        Ok(Self::from_geometry(geometry, self.dtype(), self.device(), self.key_set()))
+    }
+
+    /// The same tensor, counted as a number in type promotion.
+    pub(crate) fn into_wrapped_number(self) -> Result<Self> {
+        let mut tensor =
+            Arc::try_unwrap(self.0).map_err(|_| Error::invalid_argument("the tensor is in use by others"))?;
+        tensor.is_wrapped_number = true;
+        Ok(Self(Arc::new(tensor)))
+    }
+}

@@ -1,0 +1,228 @@
+//! [`Tensor`]: the handle that users hold (`at::Tensor`), and what it shares ([`tensor_impl`]).
+
+mod dims;
+mod options;
+mod autograd_seam;
+mod geometry;
+mod tensor_impl;
+mod access;
+mod make;
+mod from;
+mod nested;
+mod read;
+mod resize;
+mod methods;
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use c10_core::{Device, MemoryFormat, ScalarType, Storage};
+
+pub use autograd_seam::AutogradMeta;
+pub use dims::Dims;
+pub use methods::*;
+pub use nested::Nested;
+pub use options::TensorOptions;
+
+pub(crate) use access::{Fresh, Plain, Read, Write, access, check_end};
+pub(crate) use geometry::Geometry;
+pub(crate) use make::{New, default_dtype};
+use tensor_impl::TensorImpl;
+
+use crate::dispatch::DispatchKeySet;
+
+/// An n-dimensional array of one dtype on one device: a shared handle, one pointer wide (`at::Tensor`).
+///
+/// A clone is another handle on the same tensor. A view is another tensor on the same [`Storage`]. The
+/// undefined tensor is `Option::<Tensor>::None`, which takes no more room.
+#[derive(Clone)]
+pub struct Tensor(Arc<TensorImpl>);
+
+const _: () = assert!(size_of::<Option<Tensor>>() == size_of::<usize>());
+
+/// A handle that does not keep the tensor alive (`c10::weak_intrusive_ptr<TensorImpl>`).
+#[derive(Clone)]
+pub struct WeakTensor(Weak<TensorImpl>);
+
+impl Tensor {
+    /// Sizes, strides, offset and storage, as they are at this moment.
+    #[inline]
+    pub(crate) fn geometry(&self) -> Cow<'_, Geometry> {
+        self.0.geometry()
+    }
+
+    #[inline]
+    pub(crate) fn as_impl(&self) -> &TensorImpl {
+        &self.0
+    }
+
+    /// The size of each dimension.
+    #[inline]
+    pub fn sizes(&self) -> Dims {
+        self.geometry().sizes.clone()
+    }
+
+    /// The stride of each dimension, in elements.
+    #[inline]
+    pub fn strides(&self) -> Dims {
+        self.geometry().strides.clone()
+    }
+
+    /// The number of dimensions (`dim`).
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.geometry().sizes.len()
+    }
+
+    /// The number of elements.
+    #[inline]
+    pub fn numel(&self) -> i64 {
+        self.geometry().numel
+    }
+
+    /// Where in the storage the first element is, in elements.
+    pub fn storage_offset(&self) -> i64 {
+        self.geometry().storage_offset
+    }
+
+    /// The type of an element (`scalar_type`).
+    #[inline]
+    pub fn dtype(&self) -> ScalarType {
+        self.0.dtype
+    }
+
+    /// The device that the elements are on. It never changes.
+    #[inline]
+    pub fn device(&self) -> Device {
+        self.0.device
+    }
+
+    /// The keys by which operators on this tensor find their kernels.
+    #[inline]
+    pub fn key_set(&self) -> DispatchKeySet {
+        self.0.keys
+    }
+
+    /// A handle on the memory that the tensor and its views share.
+    pub fn storage(&self) -> Storage {
+        self.geometry().storage.clone()
+    }
+
+    /// How often the elements, or those of a view, were written (`_version`).
+    pub fn version(&self) -> u32 {
+        self.geometry().storage.version()
+    }
+
+    /// Row-major, without gaps.
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        self.geometry().flags.is_contiguous(MemoryFormat::Contiguous)
+    }
+
+    /// Dense in the order of a memory format. Nothing is in [`MemoryFormat::Preserve`].
+    pub fn is_contiguous_in(&self, format: MemoryFormat) -> bool {
+        self.geometry().flags.is_contiguous(format)
+    }
+
+    /// Each element has a place of its own, with no gaps between them.
+    pub fn is_non_overlapping_and_dense(&self) -> bool {
+        self.geometry().flags.is_non_overlapping_and_dense()
+    }
+
+    /// The memory format that results should have (`suggest_memory_format`).
+    pub fn suggest_memory_format(&self) -> MemoryFormat {
+        self.geometry().flags.suggested_format()
+    }
+
+    /// It has a shape and no elements.
+    #[inline]
+    pub fn is_meta(&self) -> bool {
+        self.device() == Device::META
+    }
+
+    /// It was made from a number, which counts less in type promotion than a tensor does.
+    #[inline]
+    pub fn is_wrapped_number(&self) -> bool {
+        self.0.is_wrapped_number
+    }
+
+    /// Whether two handles are of one tensor (`is_same`).
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether two tensors share their storage (`is_alias_of`).
+    pub fn is_alias_of(&self, other: &Self) -> bool {
+        self.geometry().storage.is_same(&other.geometry().storage)
+    }
+
+    /// How many handles there are (`use_count`). Stale at once if others clone or drop theirs.
+    pub fn use_count(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
+    /// A handle that does not keep the tensor alive.
+    pub fn downgrade(&self) -> WeakTensor {
+        WeakTensor(Arc::downgrade(&self.0))
+    }
+
+    /// What an autograd crate keeps with the tensor, if it keeps anything.
+    pub fn autograd_meta(&self) -> Option<&dyn AutogradMeta> {
+        self.0.autograd().get().map(|meta| &**meta)
+    }
+
+    /// What an autograd crate keeps with the tensor; `make` gives it the first time.
+    pub fn autograd_meta_or_init(&self, make: impl FnOnce() -> Box<dyn AutogradMeta>) -> &dyn AutogradMeta {
+        &**self.0.autograd().get_or_init(make)
+    }
+
+    /// What an out-of-tree backend keeps with the tensor, if it keeps anything.
+    pub fn backend_data(&self) -> Option<&(dyn Any + Send + Sync)> {
+        self.0.backend_data().get().map(|data| &**data)
+    }
+
+    /// What an out-of-tree backend keeps with the tensor; `make` gives it the first time.
+    pub fn backend_data_or_init(
+        &self,
+        make: impl FnOnce() -> Box<dyn Any + Send + Sync>,
+    ) -> &(dyn Any + Send + Sync) {
+        &**self.0.backend_data().get_or_init(make)
+    }
+}
+
+impl WeakTensor {
+    /// A tensor handle, if there is still one.
+    pub fn upgrade(&self) -> Option<Tensor> {
+        self.0.upgrade().map(Tensor)
+    }
+
+    /// Whether the tensor is gone.
+    pub fn expired(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let geometry = self.geometry();
+        f.debug_struct("Tensor")
+            .field("dtype", &format_args!("{}", self.dtype().name()))
+            .field("device", &format_args!("{}", self.device()))
+            .field("sizes", &geometry.sizes)
+            .field("strides", &geometry.strides)
+            .field("storage_offset", &geometry.storage_offset)
+            .field("storage", &geometry.storage)
+            .finish()
+    }
+}
+
+impl fmt::Debug for WeakTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.upgrade() {
+            Some(tensor) => f.debug_tuple("WeakTensor").field(&tensor).finish(),
+            None => f.write_str("WeakTensor(expired)"),
+        }
+    }
+}

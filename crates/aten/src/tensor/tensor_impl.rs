@@ -1,0 +1,86 @@
+//! [`TensorImpl`]: what all handles of one tensor share (`c10::TensorImpl`).
+//!
+//! Who may touch what:
+//! - `dtype`, `device`, `keys` and `is_wrapped_number` never change.
+//! - `first` is the geometry that the tensor was made with. It never changes either, so that it is read with
+//!   no lock. The first change (`resize_`, `set_`, `transpose_` and kin) puts a copy in `changed`, and from
+//!   then on that one counts, under its lock: the *geometry lock*. It is taken before any access to a
+//!   storage, and nothing is called under it.
+//! - The version counter is the storage's, which all views share; it is bumped under exclusive access.
+//!
+//! // Note [Geometry that never changed]
+//! Almost no tensor ever changes its geometry, and every operator reads it. With the first geometry immutable
+//! a read is one load and no store. The price is paid by tensors that do change: their reads take a lock and
+//! copy, and they keep a handle on the storage they were made with until they end.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+use c10_core::{Device, ScalarType};
+
+use super::autograd_seam::AutogradMeta;
+use super::geometry::Geometry;
+use crate::dispatch::DispatchKeySet;
+use crate::error::Result;
+
+pub(crate) struct TensorImpl {
+    first: Geometry,
+    changed: OnceLock<Box<RwLock<Geometry>>>,
+    autograd: OnceLock<Box<dyn AutogradMeta>>,
+    backend_data: OnceLock<Box<dyn Any + Send + Sync>>,
+    pub(super) keys: DispatchKeySet,
+    pub(super) device: Device,
+    pub(super) dtype: ScalarType,
+    pub(super) is_wrapped_number: bool,
+}
+
+// Note [Size of TensorImpl]
+// Two lists of up to five numbers inline are 96 bytes, as in PyTorch's 176; the rest is what follows from them
+// and is read by every operator, and one pointer-sized slot for each of the things that few tensors have.
+const _: () = assert!(size_of::<TensorImpl>() <= 216, "TensorImpl has grown: see Note [Size of TensorImpl]");
+
+impl TensorImpl {
+    pub(super) fn new(geometry: Geometry, dtype: ScalarType, device: Device, keys: DispatchKeySet) -> Self {
+        Self {
+            first: geometry,
+            changed: OnceLock::new(),
+            autograd: OnceLock::new(),
+            backend_data: OnceLock::new(),
+            keys,
+            device,
+            dtype,
+            is_wrapped_number: false,
+        }
+    }
+
+    /// The geometry now.
+    #[inline]
+    pub(crate) fn geometry(&self) -> Cow<'_, Geometry> {
+        match self.changed.get() {
+            None => Cow::Borrowed(&self.first),
+            Some(changed) => Cow::Owned(changed.read().unwrap_or_else(PoisonError::into_inner).clone()),
+        }
+    }
+
+    /// Puts what `change` makes of the geometry in its place, under the geometry lock. On an error it stays.
+    /// `change` calls no operator, allocator or hook.
+    pub(crate) fn change_geometry(&self, change: impl FnOnce(&Geometry) -> Result<Geometry>) -> Result<()> {
+        let changed = self.changed.get_or_init(|| Box::new(RwLock::new(self.first.clone())));
+        let mut geometry = changed.write().unwrap_or_else(PoisonError::into_inner);
+        let new = change(&geometry)?;
+        let old = std::mem::replace(&mut *geometry, new);
+        drop(geometry);
+        // It may be the last handle on its storage, whose deleter runs under no lock.
+        drop(old);
+        Ok(())
+    }
+
+    pub(crate) fn autograd(&self) -> &OnceLock<Box<dyn AutogradMeta>> {
+        &self.autograd
+    }
+
+    pub(crate) fn backend_data(&self) -> &OnceLock<Box<dyn Any + Send + Sync>> {
+        &self.backend_data
+    }
+}
