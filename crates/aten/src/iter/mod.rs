@@ -11,7 +11,9 @@
 //! iter.finish()
 //! ```
 
+pub(crate) mod blocks;
 pub(crate) mod config;
+pub(crate) mod lane;
 pub(crate) mod loops;
 mod operand;
 pub(crate) mod overlap;

@@ -7,7 +7,19 @@
 mod dest;
 pub mod handles;
 
+mod dtypes;
+mod forms;
+
+mod unary;
+mod rounding;
+mod special;
 mod binary;
+mod power;
+mod compare;
+mod activation;
+mod activation_backward;
+mod pointwise;
+mod clamp;
 
 pub(crate) use dest::{Dest, Made};
 
@@ -39,7 +51,17 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     for line in SCHEMAS {
         lib.def(line.schema.trim_start_matches("aten::"))?;
     }
-    binary::register(lib)
+    unary::register(lib)?;
+    rounding::register(lib)?;
+    special::register(lib)?;
+    binary::register(lib)?;
+    power::register(lib)?;
+    compare::register(lib)?;
+    activation::register(lib)?;
+    activation_backward::register(lib)?;
+    pointwise::register(lib)?;
+    clamp::register(lib)?;
+    Ok(())
 }
 
 /// Registers a function `f(dest, arguments…) -> Result<Made>` as the functional, the in-place and the `out=`
