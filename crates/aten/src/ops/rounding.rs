@@ -27,7 +27,6 @@ const OPERATORS: &[Pointwise] = &[
         takes: Dtypes::REAL.and(Dtypes::ALL_COMPLEX),
         kernel: loops::sgn,
     },
-    Pointwise { name: "conj_physical", config: Config::SAME, takes: Dtypes::ALL, kernel: loops::conj },
     Pointwise { name: "signbit", config: PREDICATE, takes: SIGNED, kernel: loops::signbit },
     Pointwise { name: "isnan", config: PREDICATE, takes: Dtypes::ALL, kernel: loops::isnan },
     Pointwise { name: "isinf", config: PREDICATE, takes: Dtypes::ALL, kernel: loops::isinf },
@@ -41,7 +40,13 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
     forms::unary(lib, "sign", sign)?;
     forms::unary(lib, "isposinf", |dest, a| infinite(dest, a, "isposinf", loops::isposinf))?;
     forms::unary(lib, "isneginf", |dest, a| infinite(dest, a, "isneginf", loops::isneginf))?;
-    forms::unary(lib, "_conj_physical", |dest, a| conj(dest, a))?;
+    lib.cpu_meta("_conj_physical", |a: &Tensor| conj(Dest::New, a).map(Made::new_tensor))?;
+    lib.cpu_meta("conj_physical_", |a: &Tensor| conj(Dest::InPlace(a), a).map(drop))?;
+    lib.cpu_meta("conj_physical.out", |a: &Tensor, out: &Tensor| conj(Dest::Out(out), a).map(drop))?;
+    lib.composite("conj_physical", |a: &Tensor| {
+        // A real tensor is its own conjugate.
+        if a.dtype().is_complex() { a._conj_physical() } else { Ok(a.clone()) }
+    })?;
     lib.composite("positive", positive)?;
     register_triple!(lib, round_decimals, (a: &Tensor, decimals: i64),
         functional "round.decimals", inplace "round_.decimals", out "round.decimals_out");
