@@ -24,7 +24,7 @@ pub use dims::Dims;
 pub use methods::*;
 pub use options::TensorOptions;
 
-pub(crate) use access::{Fresh, Plain, Read, Write, access, check_end};
+pub(crate) use access::{Fresh, Plain, Read, Write, access, check_end, for_words};
 pub(crate) use geometry::Geometry;
 pub(crate) use make::{New, default_dtype};
 use tensor_impl::TensorImpl;
