@@ -7,8 +7,12 @@ pub mod dispatch;
 mod iter;
 pub mod ops;
 mod kernels;
+pub(crate) mod conv;
+pub(crate) mod linalg;
 pub mod math;
+pub mod parallel;
 pub mod random;
 
 pub use error::{Error, ErrorKind, Result};
 pub use tensor::{Dims, Tensor, TensorOptions, WeakTensor};
+pub mod simd;
