@@ -3,3 +3,6 @@
 pub(crate) mod binary;
 pub(crate) mod copy;
 pub(crate) mod to_vec;
+pub(crate) mod strided;
+pub(crate) mod combine;
+pub(crate) mod index;
