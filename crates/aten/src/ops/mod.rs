@@ -8,6 +8,7 @@ mod dest;
 pub mod handles;
 
 mod binary;
+mod matmul;
 
 pub(crate) use dest::{Dest, Made};
 
@@ -39,7 +40,8 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     for line in SCHEMAS {
         lib.def(line.schema.trim_start_matches("aten::"))?;
     }
-    binary::register(lib)
+    binary::register(lib)?;
+    matmul::register(lib)
 }
 
 /// Registers a function `f(dest, arguments…) -> Result<Made>` as the functional, the in-place and the `out=`

@@ -2,4 +2,5 @@
 
 pub(crate) mod binary;
 pub(crate) mod copy;
+pub(crate) mod matmul;
 pub(crate) mod to_vec;
