@@ -80,7 +80,9 @@ fn default_of(argument: &Argument, default: &DefaultValue) -> Value {
         DefaultValue::Complex(re, im) => Value::Scalar(Scalar::Complex(Complex::new(*re, *im))),
         DefaultValue::Str(value) => Value::Str(value.clone()),
         DefaultValue::Device(device) => Value::Device(*device),
-        DefaultValue::List(values) => Value::List(values.iter().map(|value| default_of(argument, value)).collect()),
+        DefaultValue::List(values) => {
+            Value::List(values.iter().map(|value| default_of(argument, value)).collect())
+        }
     }
 }
 

@@ -4,5 +4,6 @@
 mod add;
 mod codegen;
 mod dispatch_keys;
+mod make;
 mod random;
 mod schema;

@@ -2,21 +2,26 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::panic;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::args::OpArgs;
 use super::case::Case;
 use super::judge::judge;
-use super::outcome::Outcome;
 use super::read::Lines;
 use super::report::OpReport;
+use super::run::call;
 use crate::output;
 use crate::progress::Progress;
 
 /// Runs the command.
 pub(crate) fn run_op(args: &OpArgs) -> ExitCode {
-    let report = match run_cases(args, call) {
+    // A panic of an operator is reported with its case, and not as it happens.
+    panic::set_hook(Box::new(|_| {}));
+    let report = run_cases(args);
+    drop(panic::take_hook());
+    let report = match report {
         Ok(report) => report,
         Err(reason) => return output::bad_input(&reason),
     };
@@ -26,10 +31,11 @@ pub(crate) fn run_op(args: &OpArgs) -> ExitCode {
 }
 
 /// Calls each case that the arguments choose.
-fn run_cases(args: &OpArgs, call: impl Fn(&Case) -> Outcome) -> Result<OpReport, String> {
+fn run_cases(args: &OpArgs) -> Result<OpReport, String> {
     let whole = |error: io::Error| format!("{}: {error}", args.cases.display());
     let mut lines = Lines::open(&args.cases).map_err(whole)?;
-    let mut results = args.results.as_deref().map(|path| ResultsFile::create(path, &args.cases)).transpose()?;
+    let mut results =
+        args.results.as_deref().map(|path| ResultsFile::create(path, &args.cases)).transpose()?;
     let mut report = OpReport::default();
     let progress = Progress::endless("Calling operators");
     let place = |(line, reason)| format!("{}: line {line}: {reason}", args.cases.display());
@@ -48,7 +54,11 @@ fn run_cases(args: &OpArgs, call: impl Fn(&Case) -> Outcome) -> Result<OpReport,
     results.map(ResultsFile::finish).transpose()?;
     report.finish();
     // What compares nothing proves nothing.
-    if report.operators == 0 { Err(format!("{}: no case is chosen", args.cases.display())) } else { Ok(report) }
+    if report.operators == 0 {
+        Err(format!("{}: no case is chosen", args.cases.display()))
+    } else {
+        Ok(report)
+    }
 }
 
 fn is_chosen(args: &OpArgs, case: &Case) -> bool {
@@ -64,7 +74,8 @@ struct ResultsFile {
 impl ResultsFile {
     /// Creates the file, which is not the one that is read.
     fn create(path: &Path, cases: &Path) -> Result<Self, String> {
-        let is_same = path.canonicalize().is_ok_and(|path| cases.canonicalize().is_ok_and(|cases| path == cases));
+        let is_same =
+            path.canonicalize().is_ok_and(|path| cases.canonicalize().is_ok_and(|cases| path == cases));
         if is_same {
             return Err(format!("{}: the results would overwrite the cases", path.display()));
         }

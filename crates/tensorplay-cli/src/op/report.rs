@@ -86,8 +86,7 @@ impl OpReport {
         let reasons = self.not_passed.iter().filter(|case| case.verdict != "missing");
         // Writing to a string cannot fail.
         for NotPassed { line, op, verdict, reason } in reasons.take(shown) {
-            let reason: String = reason.chars().take(LONGEST_REASON).collect();
-            let _ = writeln!(text, "line {line} {op}: {verdict}: {}", reason.escape_debug());
+            let _ = writeln!(text, "line {line} {op}: {verdict}: {}", on_a_page(reason));
         }
         if per_operator {
             for (op, tally) in &self.per_operator {
@@ -132,4 +131,10 @@ impl Tally {
         let counts = counts.iter().filter(|(_, count)| *count > 0);
         counts.map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// The beginning of a reason. It may hold what a terminal acts on.
+fn on_a_page(reason: &str) -> String {
+    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    reason.chars().take(LONGEST_REASON).map(escape).collect()
 }

@@ -108,7 +108,9 @@ impl<'a> Call<'a> {
 /// An error is one before any effect.
 fn refused(error: &aten::Error, tensors: &[Passed<'_>]) -> Outcome {
     match tensors.iter().find(|passed| passed.has_changed()) {
-        Some(passed) => Outcome::Faulty(format!("refused with argument {} already changed: {error}", passed.path)),
+        Some(passed) => {
+            Outcome::Faulty(format!("refused with argument {} already changed: {error}", passed.path))
+        }
         None => {
             let kind: ErrorKind = error.kind();
             Outcome::Refused { text: error.to_string(), kind: format!("{kind:?}") }
@@ -127,7 +129,8 @@ impl Results<'_> {
         let out = results.iter().enumerate().map(|(index, value)| self.value(value, index.to_string()));
         let out: Option<Vec<CaseValue>> = out.collect();
         let written = self.tensors.iter().filter(|passed| passed.is_written || passed.has_changed());
-        let mutated = written.map(|passed| Some((passed.path.clone(), CaseValue::Tensor(value_of(&passed.tensor)?))));
+        let mutated =
+            written.map(|passed| Some((passed.path.clone(), CaseValue::Tensor(value_of(&passed.tensor)?))));
         let mutated: Option<Vec<(String, CaseValue)>> = mutated.collect();
         match (out, mutated) {
             (Some(out), Some(mutated)) => Outcome::Returned { out, mutated, alias: self.alias },
@@ -179,7 +182,8 @@ impl Passed<'_> {
             && tensor.storage_offset() == recorded.offset as i64;
         // A storage may have grown; what was recorded of it must still be there.
         let bytes = storage_bytes(&tensor.storage());
-        !is_same || !bytes.is_some_and(|bytes| bytes.starts_with(recorded.data.as_deref().unwrap_or_default()))
+        !is_same
+            || !bytes.is_some_and(|bytes| bytes.starts_with(recorded.data.as_deref().unwrap_or_default()))
     }
 }
 

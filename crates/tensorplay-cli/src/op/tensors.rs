@@ -11,7 +11,8 @@ use super::tensor_value::{RecordedType, TensorValue};
 /// A tensor with the recorded storage, sizes, strides and offset, in memory of its own that can be resized; `None` for
 /// one that was recorded without values, or of a type that there is none of.
 pub(super) fn tensor_of(recorded: &TensorValue) -> Option<Tensor> {
-    let TensorValue { dtype: RecordedType::Known(dtype), sizes, strides, offset, data: Some(data), .. } = recorded
+    let TensorValue { dtype: RecordedType::Known(dtype), sizes, strides, offset, data: Some(data), .. } =
+        recorded
     else {
         return None;
     };
