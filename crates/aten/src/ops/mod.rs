@@ -12,6 +12,7 @@ mod index_values;
 mod advanced_index;
 mod index;
 mod scatter;
+mod matmul;
 
 pub(crate) use dest::{Dest, Made};
 
@@ -46,6 +47,7 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     binary::register(lib)?;
     index::register(lib)?;
     scatter::register(lib)
+    matmul::register(lib)
 }
 
 /// Registers a function `f(dest, arguments…) -> Result<Made>` as the functional, the in-place and the `out=`

@@ -2,6 +2,7 @@
 
 pub(crate) mod binary;
 pub(crate) mod copy;
+pub(crate) mod matmul;
 pub(crate) mod to_vec;
 pub(crate) mod strided;
 pub(crate) mod combine;
