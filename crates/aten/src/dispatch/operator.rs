@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::kernel::Kernel;
-use super::key::NUM_RUNTIME_ENTRIES;
+use super::key::{DispatchKey, NUM_RUNTIME_ENTRIES};
 use super::key_set::DispatchKeySet;
 use super::local::LocalDispatchKeySet;
 use super::schema::FunctionSchema;
@@ -50,6 +50,13 @@ impl OperatorHandle {
     /// The schema; `None` when there are kernels and no definition.
     pub fn schema(self) -> Option<&'static FunctionSchema> {
         self.0.schema.load()
+    }
+
+    /// Whether a call that meets this runtime key finds a kernel, be it one that serves many keys
+    /// (`hasComputedKernelForDispatchKey`). An alias has none.
+    pub fn has_kernel_for(self, key: DispatchKey) -> bool {
+        let kernel = key.table_index().and_then(|index| self.0.table[index].load());
+        kernel.is_some_and(|kernel| !kernel.is_fallthrough())
     }
 
     /// Calls it by its schema's arguments, in their order and all of them; they are replaced by the results.
