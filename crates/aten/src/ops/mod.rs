@@ -46,8 +46,9 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     }
     binary::register(lib)?;
     index::register(lib)?;
-    scatter::register(lib)
-    matmul::register(lib)
+    scatter::register(lib)?;
+    matmul::register(lib)?;
+    Ok(())
 }
 
 /// Registers a function `f(dest, arguments…) -> Result<Made>` as the functional, the in-place and the `out=`
