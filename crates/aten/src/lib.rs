@@ -4,11 +4,15 @@ mod error;
 mod shape;
 pub mod tensor;
 pub mod dispatch;
+mod view;
 mod iter;
 pub mod ops;
 mod kernels;
+pub mod indexing;
+mod print;
 pub mod math;
 pub mod random;
 
 pub use error::{Error, ErrorKind, Result};
+pub use print::{PrintOptions, Printed};
 pub use tensor::{Dims, Tensor, TensorOptions, WeakTensor};

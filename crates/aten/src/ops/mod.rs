@@ -8,6 +8,16 @@ mod dest;
 pub mod handles;
 
 mod binary;
+mod view;
+mod view_copy;
+mod view_in_place;
+mod view_composite;
+mod grid;
+mod copy;
+mod type_conversion;
+mod resize;
+mod conj;
+mod query;
 
 pub(crate) use dest::{Dest, Made};
 
@@ -39,7 +49,17 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     for line in SCHEMAS {
         lib.def(line.schema.trim_start_matches("aten::"))?;
     }
-    binary::register(lib)
+    binary::register(lib)?;
+    view::register(lib)?;
+    view_copy::register(lib)?;
+    view_in_place::register(lib)?;
+    view_composite::register(lib)?;
+    grid::register(lib)?;
+    copy::register(lib)?;
+    type_conversion::register(lib)?;
+    resize::register(lib)?;
+    conj::register(lib)?;
+    query::register(lib)
 }
 
 /// Registers a function `f(dest, arguments…) -> Result<Made>` as the functional, the in-place and the `out=`
