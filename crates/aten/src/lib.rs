@@ -10,9 +10,13 @@ pub mod ops;
 mod kernels;
 pub mod indexing;
 mod print;
+pub(crate) mod conv;
+pub(crate) mod linalg;
 pub mod math;
+pub mod parallel;
 pub mod random;
 
 pub use error::{Error, ErrorKind, Result};
 pub use print::{PrintOptions, Printed};
 pub use tensor::{Dims, Tensor, TensorOptions, WeakTensor};
+pub mod simd;
