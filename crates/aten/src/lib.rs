@@ -15,3 +15,4 @@ pub mod random;
 
 pub use error::{Error, ErrorKind, Result};
 pub use tensor::{Dims, Tensor, TensorOptions, WeakTensor};
+pub mod simd;

@@ -1,5 +1,3 @@
-use std::time::Instant;
-
 use proptest::prelude::*;
 
 use super::backward::{backward_bias, backward_input, backward_weight};
@@ -113,42 +111,5 @@ proptest! {
         let mut grad_bias = vec![f32::NAN; bias.len()];
         backward_bias(&g, &grad, &mut grad_bias);
         prop_assert_eq!(grad_bias, expected_bias);
-    }
-}
-
-#[test]
-#[ignore]
-fn speed() {
-    let g = ConvGeometry {
-        batch: 8,
-        groups: 1,
-        channels_in: 64,
-        channels_out: 64,
-        input: [1, 56, 56],
-        kernel: [1, 3, 3],
-        stride: [1; 3],
-        padding: [0, 1, 1],
-        dilation: [1; 3],
-        output: [1, 56, 56],
-    };
-    let input = numbers(8 * 64 * 56 * 56, 1);
-    let weight = numbers(64 * 64 * 9, 2);
-    let mut output = vec![0.0; 8 * 64 * 56 * 56];
-    let mut grad_weight = weight.clone();
-    for threads in [1, 2] {
-        crate::parallel::set_num_threads(threads);
-        let mut best = [f64::MAX; 3];
-        for _ in 0..40 {
-            let start = Instant::now();
-            forward(&g, &input, &weight, None, &mut output);
-            best[0] = best[0].min(start.elapsed().as_secs_f64());
-            let start = Instant::now();
-            backward_input(&g, &input, &weight, &mut output);
-            best[1] = best[1].min(start.elapsed().as_secs_f64());
-            let start = Instant::now();
-            backward_weight(&g, &input, &input, &mut grad_weight);
-            best[2] = best[2].min(start.elapsed().as_secs_f64());
-        }
-        eprintln!("conv {threads} {best:?}");
     }
 }

@@ -10,6 +10,7 @@ mod schema_parse;
 mod schema_default;
 mod schema_lex;
 mod value;
+mod bind;
 mod arg;
 mod signature;
 mod kernel;

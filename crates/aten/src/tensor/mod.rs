@@ -8,6 +8,7 @@ mod tensor_impl;
 mod access;
 mod make;
 mod from;
+mod nested;
 mod read;
 mod resize;
 mod methods;
@@ -22,6 +23,7 @@ use c10_core::{Device, MemoryFormat, ScalarType, Storage};
 pub use autograd_seam::AutogradMeta;
 pub use dims::Dims;
 pub use methods::*;
+pub use nested::Nested;
 pub use options::TensorOptions;
 
 pub(crate) use access::{Fresh, Plain, Read, Write, access, check_end};

@@ -40,9 +40,9 @@ pub use cpu::CpuAllocator;
 pub use deferred::{DeferredFreeAllocator, DeferredFreeConfig, MaxPending};
 pub use fault::{Fault, FaultAllocator};
 pub use limit::LimitAllocator;
-pub use meta::MetaAllocator;
 #[cfg(feature = "mapped")]
 pub use mapped::{MapMode, Mapped, MappedFile};
+pub use meta::MetaAllocator;
 pub use registry::{
     AllocatorRegistry, get_allocator, get_pinned_allocator, set_allocator, set_pinned_allocator,
 };
