@@ -130,9 +130,14 @@ fn common_shape(dests: &[Dest<'_>], inputs: &[Operand<'_>]) -> Result<Dims> {
     let given = || dests.iter().find_map(|dest| dest.given()).map(Tensor::sizes);
     let sizes = sizes.or_else(given).unwrap_or_default();
     for dest in dests {
+        // Inputs may be smaller than what is written in place, and not larger.
         if let Dest::InPlace(tensor) = dest
             && *tensor.geometry().sizes != *sizes
         {
+            let written = tensor.sizes();
+            if *shape::broadcast(&written, &sizes)? == *written {
+                return Ok(written);
+            }
             return Err(Error::shape(format!(
                 "output with shape {:?} doesn't match the broadcast shape {sizes:?}",
                 tensor.sizes()
