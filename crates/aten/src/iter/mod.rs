@@ -24,6 +24,7 @@ use smallvec::SmallVec;
 
 pub(crate) use config::{Config, Input};
 use operand::Operand;
+pub(crate) use plan::{result_strides, walk_order};
 
 use crate::error::Result;
 use crate::ops::{Dest, Made};

@@ -237,6 +237,17 @@ fn check_overlap(dest: Dest<'_>, inputs: &[Input<'_>]) -> Result<()> {
     inputs.iter().filter_map(tensor_of).try_for_each(|read| overlap::check_no_partial_overlap(written, read))
 }
 
+/// The strides of a new output over inputs of those strides, each of which covers all dimensions: for operators
+/// that find their elements in another way, and lay out results as if they did not.
+pub(crate) fn result_strides(sizes: &[i64], inputs: &[Dims]) -> Result<Dims> {
+    strides_in_order(sizes, &order(sizes, &[], inputs))
+}
+
+/// The dimensions, innermost first, in which a tensor is walked that is written alone.
+pub(crate) fn walk_order(tensor: &Tensor) -> SmallVec<[usize; 6]> {
+    order(&tensor.sizes(), &[], &[tensor.strides()])
+}
+
 /// Dense strides with the dimensions in an order, innermost first.
 fn strides_in_order(sizes: &[i64], order: &[usize]) -> Result<Dims> {
     let mut strides = Dims::filled(1, sizes.len());

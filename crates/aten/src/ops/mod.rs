@@ -8,6 +8,11 @@ mod dest;
 pub mod handles;
 
 mod binary;
+mod index_values;
+mod advanced_index;
+mod index;
+mod scatter;
+mod matmul;
 
 pub(crate) use dest::{Dest, Made};
 
@@ -39,7 +44,10 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     for line in SCHEMAS {
         lib.def(line.schema.trim_start_matches("aten::"))?;
     }
-    binary::register(lib)
+    binary::register(lib)?;
+    index::register(lib)?;
+    scatter::register(lib)
+    matmul::register(lib)
 }
 
 /// Registers a function `f(dest, arguments…) -> Result<Made>` as the functional, the in-place and the `out=`

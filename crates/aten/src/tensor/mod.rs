@@ -26,7 +26,7 @@ pub use methods::*;
 pub use nested::Nested;
 pub use options::TensorOptions;
 
-pub(crate) use access::{Fresh, Plain, Read, Write, access, check_end};
+pub(crate) use access::{Fresh, Plain, Read, Write, access, check_end, for_words};
 pub(crate) use geometry::Geometry;
 pub(crate) use make::{New, default_dtype};
 use tensor_impl::TensorImpl;

@@ -2,4 +2,8 @@
 
 pub(crate) mod binary;
 pub(crate) mod copy;
+pub(crate) mod matmul;
 pub(crate) mod to_vec;
+pub(crate) mod strided;
+pub(crate) mod combine;
+pub(crate) mod index;
