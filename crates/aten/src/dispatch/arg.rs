@@ -118,6 +118,8 @@ fn unbox_int(value: &Value) -> Result<i64> {
     match value {
         Value::Scalar(Scalar::Int(value)) => Ok(*value),
         Value::Scalar(Scalar::Bool(value)) => Ok((*value).into()),
+        // `int? dtype`: a dtype is its number in schemas of old.
+        Value::ScalarType(dtype) => Ok(dtype.number().into()),
         _ => Err(expected("int", value)),
     }
 }
@@ -418,10 +420,13 @@ macro_rules! returned {
 
 impl Sealed for Tensor {}
 impl Sealed for Vec<Tensor> {}
+impl Sealed for Vec<i64> {}
 
 returned! {
     Tensor, &'static Tensor, value => <&'static Tensor>::unbox(value);
     Vec<Tensor>, &'static [Tensor], value => <&'static [Tensor]>::unbox(value);
+    Vec<i64>, &'static [i64], value => <&'static [i64]>::unbox(value);
+    ScalarType, ScalarType, value => <ScalarType as Arg>::unbox(value);
     Scalar, Scalar, value => unbox_scalar(&value);
     i64, i64, value => unbox_int(&value);
     f64, f64, value => unbox_float(&value);
