@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::slice;
 
 use c10_core::storage::{self, AccessOptions};
-use c10_core::{Complex, Element, ScalarType, bf16, f16};
+use c10_core::{Complex, Element, F8E4M3Fn, F8E5M2, ScalarType, bf16, f16};
 
 use super::Tensor;
 use super::geometry::Geometry;
@@ -32,7 +32,8 @@ macro_rules! plain {
         unsafe impl Plain for $element {}
     )*};
 }
-plain!(u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>);
+plain!(u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64);
+plain!(Complex<f16>, Complex<f32>, Complex<f64>, F8E4M3Fn, F8E5M2);
 
 /// The elements of a tensor that is read.
 #[derive(Debug)]

@@ -1,7 +1,9 @@
 //! Loops for the host.
 
 pub(crate) mod binary;
+pub(crate) mod conj;
 pub(crate) mod copy;
+pub(crate) mod matmul;
 pub(crate) mod to_vec;
 pub(crate) mod strided;
 pub(crate) mod combine;
