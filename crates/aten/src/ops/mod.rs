@@ -8,6 +8,11 @@ mod dest;
 pub mod handles;
 
 mod binary;
+mod new_options;
+mod factory;
+mod range;
+mod join;
+mod reorder;
 mod index_values;
 mod advanced_index;
 mod index;
@@ -55,6 +60,10 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
         lib.def(line.schema.trim_start_matches("aten::"))?;
     }
     binary::register(lib)?;
+    factory::register(lib)?;
+    range::register(lib)?;
+    join::register(lib)?;
+    reorder::register(lib)?;
     index::register(lib)?;
     scatter::register(lib)?;
     matmul::register(lib)?;
