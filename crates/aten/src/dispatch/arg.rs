@@ -412,10 +412,12 @@ macro_rules! returned {
 }
 
 impl Sealed for Tensor {}
+impl Sealed for Option<Tensor> {}
 impl Sealed for Vec<Tensor> {}
 
 returned! {
     Tensor, value => <&'static Tensor>::unbox(value);
+    Option<Tensor>, value => <Option<&'static Tensor>>::unbox(value);
     Vec<Tensor>, value => <&'static [Tensor]>::unbox(value);
     Scalar, value => unbox_scalar(&value);
     i64, value => unbox_int(&value);

@@ -8,6 +8,7 @@ mod dest;
 pub mod handles;
 
 mod binary;
+mod conv;
 mod matmul;
 
 pub(crate) use dest::{Dest, Made};
@@ -41,6 +42,7 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
         lib.def(line.schema.trim_start_matches("aten::"))?;
     }
     binary::register(lib)?;
+    conv::register(lib)?;
     matmul::register(lib)
 }
 
