@@ -17,6 +17,7 @@ mod index_values;
 mod advanced_index;
 mod index;
 mod scatter;
+mod conv;
 mod matmul;
 mod view;
 mod view_copy;
@@ -77,6 +78,7 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     resize::register(lib)?;
     conj::register(lib)?;
     query::register(lib)?;
+    conv::register(lib)?;
     Ok(())
 }
 

@@ -112,6 +112,10 @@ pub(crate) fn check_end(end_bytes: usize, nbytes: usize) -> Result<()> {
 }
 
 impl<'a> Read<'a> {
+    pub(crate) fn dtype(&self) -> ScalarType {
+        self.dtype
+    }
+
     pub(crate) fn sizes(&self) -> &'a [i64] {
         &self.geometry.sizes
     }

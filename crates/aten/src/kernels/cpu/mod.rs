@@ -2,6 +2,7 @@
 
 pub(crate) mod binary;
 pub(crate) mod conj;
+pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod matmul;
 pub(crate) mod to_vec;
