@@ -7,3 +7,4 @@ mod dispatch_keys;
 mod make;
 mod random;
 mod schema;
+mod views;
