@@ -7,4 +7,7 @@ mod dispatch_keys;
 mod make;
 mod random;
 mod schema;
+mod indexing;
+mod print;
+mod view_cases;
 mod views;

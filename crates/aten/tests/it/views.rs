@@ -30,7 +30,7 @@ impl Oracle {
 
 fn indices(sizes: &[i64]) -> impl Iterator<Item = Vec<i64>> + use<> {
     let sizes = sizes.to_vec();
-    let count: i64 = sizes.iter().product();
+    let count = if sizes.contains(&0) { 0 } else { sizes.iter().product() };
     (0..count).map(move |mut flat| {
         let mut index = vec![0; sizes.len()];
         for dim in (0..sizes.len()).rev() {
