@@ -28,7 +28,7 @@ fn elements(x: &Tensor) -> Vec<f32> {
 /// 37, 38, 41: what cannot grow does not, and nothing of it has changed.
 #[test]
 fn a_resize_is_whole_or_not_at_all() {
-    let limit: Arc<dyn Allocator> = Arc::new(LimitAllocator::new(Arc::new(CpuAllocator::default()), 64));
+    let limit: Arc<dyn Allocator> = Arc::new(LimitAllocator::new(Arc::new(CpuAllocator), 64));
     let storage = Storage::new(24, limit).unwrap();
     let x = Tensor::from_storage(storage, ScalarType::Int64, &[3], &[1], 0).unwrap();
     let error = x.resize_(&[5, 5, 5]).unwrap_err();
