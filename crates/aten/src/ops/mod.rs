@@ -8,6 +8,16 @@ mod dest;
 pub mod handles;
 
 mod binary;
+mod new_options;
+mod factory;
+mod range;
+mod join;
+mod reorder;
+mod index_values;
+mod advanced_index;
+mod index;
+mod scatter;
+mod matmul;
 mod view;
 mod view_copy;
 mod view_in_place;
@@ -50,6 +60,13 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
         lib.def(line.schema.trim_start_matches("aten::"))?;
     }
     binary::register(lib)?;
+    factory::register(lib)?;
+    range::register(lib)?;
+    join::register(lib)?;
+    reorder::register(lib)?;
+    index::register(lib)?;
+    scatter::register(lib)?;
+    matmul::register(lib)?;
     view::register(lib)?;
     view_copy::register(lib)?;
     view_in_place::register(lib)?;
@@ -59,7 +76,8 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     type_conversion::register(lib)?;
     resize::register(lib)?;
     conj::register(lib)?;
-    query::register(lib)
+    query::register(lib)?;
+    Ok(())
 }
 
 /// Registers a function `f(dest, arguments…) -> Result<Made>` as the functional, the in-place and the `out=`

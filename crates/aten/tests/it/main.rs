@@ -3,6 +3,7 @@
 
 mod add;
 mod codegen;
+mod dispatch;
 mod dispatch_keys;
 mod make;
 mod random;

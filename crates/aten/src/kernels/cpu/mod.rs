@@ -3,4 +3,9 @@
 pub(crate) mod binary;
 pub(crate) mod conj;
 pub(crate) mod copy;
+pub(crate) mod matmul;
 pub(crate) mod to_vec;
+pub(crate) mod strided;
+pub(crate) mod combine;
+pub(crate) mod index;
+pub(crate) mod range;
