@@ -8,3 +8,7 @@ mod dispatch_keys;
 mod make;
 mod random;
 mod schema;
+mod indexing;
+mod print;
+mod view_cases;
+mod views;
