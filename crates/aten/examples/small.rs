@@ -8,10 +8,14 @@ fn main() {
         let iters = if n > 10000 { 200 } else { 300000 };
         for _ in 0..3 {
             let t = Instant::now();
-            for _ in 0..iters { std::hint::black_box(a.add(&b).unwrap()); }
+            for _ in 0..iters {
+                std::hint::black_box(a.add(&b).unwrap());
+            }
             let x = t.elapsed().as_nanos() as f64 / iters as f64;
             let t = Instant::now();
-            for _ in 0..iters { a.add_(&b).unwrap(); }
+            for _ in 0..iters {
+                a.add_(&b).unwrap();
+            }
             let y = t.elapsed().as_nanos() as f64 / iters as f64;
             println!("{n}: add {x:.1} ns, add_ {y:.1} ns");
         }

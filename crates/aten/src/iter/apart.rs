@@ -52,7 +52,9 @@ fn bytes_apart(a: &Operand<'_>, b: &Operand<'_>) -> bool {
 }
 
 fn same_places(a: &Operand<'_>, b: &Operand<'_>) -> bool {
-    a.begin_bytes == b.begin_bytes && a.strides == b.strides && a.dtype.element_size() == b.dtype.element_size()
+    a.begin_bytes == b.begin_bytes
+        && a.strides == b.strides
+        && a.dtype.element_size() == b.dtype.element_size()
 }
 
 fn bytes(operand: &Operand<'_>) -> Range<usize> {

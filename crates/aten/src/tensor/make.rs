@@ -70,7 +70,14 @@ pub(crate) fn dense_like(like: &Geometry, dtype: ScalarType, device: Device) -> 
     let bytes = usize::try_from(like.numel).ok().and_then(|n| n.checked_mul(dtype.element_size()));
     let bytes = bytes.ok_or_else(|| Error::new(ErrorKind::Overflow, "a tensor larger than memory can be"))?;
     let storage = new_storage(bytes, device)?;
-    let geometry = Geometry { storage, storage_offset: 0, end_bytes: bytes, strides, sizes: like.sizes.clone(), ..*like };
+    let geometry = Geometry {
+        storage,
+        storage_offset: 0,
+        end_bytes: bytes,
+        strides,
+        sizes: like.sizes.clone(),
+        ..*like
+    };
     Ok(Tensor::from_geometry(geometry, dtype, device, Tensor::keys_of(device)))
 }
 
