@@ -7,6 +7,12 @@
 mod dest;
 pub mod handles;
 
+mod dtypes;
+mod forms;
+
+mod unary;
+mod rounding;
+mod special;
 mod binary;
 mod new_options;
 mod factory;
@@ -29,6 +35,12 @@ mod type_conversion;
 mod resize;
 mod conj;
 mod query;
+mod power;
+mod compare;
+mod activation;
+mod activation_backward;
+mod pointwise;
+mod clamp;
 
 pub(crate) use dest::{Dest, Made};
 
@@ -79,6 +91,15 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     conj::register(lib)?;
     query::register(lib)?;
     conv::register(lib)?;
+    unary::register(lib)?;
+    rounding::register(lib)?;
+    special::register(lib)?;
+    power::register(lib)?;
+    compare::register(lib)?;
+    activation::register(lib)?;
+    activation_backward::register(lib)?;
+    pointwise::register(lib)?;
+    clamp::register(lib)?;
     Ok(())
 }
 
