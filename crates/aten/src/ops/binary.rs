@@ -151,13 +151,8 @@ fn sub(dest: Dest<'_>, a: Input<'_>, b: Input<'_>, alpha: Scalar) -> Result<Made
 }
 
 /// `alpha` must be of a category that the result has (`alpha_check`).
-<<<<<<< HEAD
-pub(super) fn check_alpha(dtype: c10_core::ScalarType, alpha: Scalar) -> Result<()> {
-    if alpha.is_bool() && dtype != c10_core::ScalarType::Bool {
-=======
-fn check_alpha(dtype: ScalarType, alpha: Scalar) -> Result<()> {
+pub(super) fn check_alpha(dtype: ScalarType, alpha: Scalar) -> Result<()> {
     if alpha.is_bool() && dtype != ScalarType::Bool {
->>>>>>> h-math
         return Err(Error::dtype("Boolean alpha only supported for Boolean results."));
     }
     if !dtype.is_floating_point() && !dtype.is_complex() && !alpha.is_integral(true) {
