@@ -3,6 +3,7 @@
 
 mod add;
 mod codegen;
+mod custom_op;
 mod dispatch;
 mod dispatch_keys;
 mod make;
