@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::dispatcher::Dispatcher;
 use super::operator::OperatorHandle;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// A typed handle on an operator of the process's [`Dispatcher`] (`c10::TypedOperatorHandle`), looked up when
 /// it is first called. `S` is the [`Signature`](super::Signature), as
@@ -40,9 +40,7 @@ impl<S> Op<S> {
     fn find(&self) -> Result<OperatorHandle> {
         let dot = if self.overload.is_empty() { "" } else { "." };
         let name = format!("{}{dot}{}", self.name, self.overload);
-        let operator = Dispatcher::global()
-            .find(&name)
-            .ok_or_else(|| Error::not_implemented(format!("there is no operator {name}")))?;
+        let operator = Dispatcher::global().require(&name)?;
         Ok(*self.operator.get_or_init(|| operator))
     }
 }

@@ -22,8 +22,8 @@ pub trait Signature: 'static {
     /// The types of the arguments, each by its names in the schema grammar.
     fn argument_names() -> Vec<&'static [&'static str]>;
 
-    /// How many results it makes; see [`Ret::COUNT`].
-    fn return_count() -> Option<usize>;
+    /// The types of the results, each by its names in the schema grammar; see [`Ret::names`].
+    fn return_names() -> Option<Vec<&'static [&'static str]>>;
 
     /// Calls a typed kernel with boxed arguments, and puts its results in their place.
     ///
@@ -52,8 +52,8 @@ macro_rules! signatures {
                 vec![$($P::NAMES),*]
             }
 
-            fn return_count() -> Option<usize> {
-                R::COUNT
+            fn return_names() -> Option<Vec<&'static [&'static str]>> {
+                R::names()
             }
 
             fn call_boxed(function: &Self::Function, keys: DispatchKeySet, stack: &mut Stack) -> Result<()> {

@@ -43,6 +43,20 @@ pub enum KernelSource {
     Missing,
 }
 
+impl KernelSource {
+    pub(super) const ALL: [Self; 9] = [
+        Self::Kernel,
+        Self::DefaultBackend,
+        Self::Math,
+        Self::Nested,
+        Self::Autograd,
+        Self::Batched,
+        Self::AmbiguousAutogradOther,
+        Self::BackendFallback,
+        Self::Missing,
+    ];
+}
+
 impl fmt::Display for KernelSource {
     /// As in PyTorch's dumps.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -62,7 +76,10 @@ impl fmt::Display for KernelSource {
 
 /// Where a runtime key's kernel comes from, and the key of registration that it stands under there. `has` says
 /// for which keys the operator has kernels.
-pub(super) fn choose(key: DispatchKey, has: &dyn Fn(DispatchKey) -> bool) -> (KernelSource, Option<DispatchKey>) {
+pub(super) fn choose(
+    key: DispatchKey,
+    has: &dyn Fn(DispatchKey) -> bool,
+) -> (KernelSource, Option<DispatchKey>) {
     let covers = |alias: DispatchKey| DispatchKeySet::runtime_of(alias).has(key);
     let offers = |alias: DispatchKey| covers(alias) && has(alias);
     let undefined = key == DispatchKey::Undefined;
@@ -71,7 +88,8 @@ pub(super) fn choose(key: DispatchKey, has: &dyn Fn(DispatchKey) -> bool) -> (Ke
     if has(key) {
         return found(KernelSource::Kernel, key);
     }
-    for alias in [DispatchKey::CompositeExplicitAutogradNonFunctional, DispatchKey::CompositeExplicitAutograd] {
+    for alias in [DispatchKey::CompositeExplicitAutogradNonFunctional, DispatchKey::CompositeExplicitAutograd]
+    {
         if offers(alias) || (undefined && has(alias)) {
             return found(KernelSource::DefaultBackend, alias);
         }
@@ -98,4 +116,12 @@ pub(super) fn choose(key: DispatchKey, has: &dyn Fn(DispatchKey) -> bool) -> (Ke
         return found(KernelSource::Batched, DispatchKey::FuncTorchBatchedDecomposition);
     }
     (KernelSource::Missing, None)
+}
+
+/// The slots whose kernel may change with a kernel registered under `key`.
+pub(super) fn affected(key: DispatchKey) -> impl Iterator<Item = usize> {
+    let depends = move |slot: DispatchKey| {
+        key.is_alias() || slot == key || DispatchKeySet::backends_of_autograd(slot).has(key)
+    };
+    DispatchKey::runtime_keys().enumerate().filter(move |(_, slot)| depends(*slot)).map(|(index, _)| index)
 }

@@ -11,19 +11,22 @@
 //! iter.finish()
 //! ```
 
+mod apart;
 pub(crate) mod config;
 pub(crate) mod loops;
 mod operand;
 pub(crate) mod overlap;
 mod plan;
 pub(crate) mod promote;
-mod run;
+mod quick;
+pub(crate) mod run;
 
 use c10_core::{Device, Scalar, ScalarType};
 use smallvec::SmallVec;
 
 pub(crate) use config::{Config, Input};
 use operand::Operand;
+pub(crate) use plan::{result_strides, walk_order};
 
 use crate::error::Result;
 use crate::ops::{Dest, Made};
@@ -93,8 +96,10 @@ impl<'a> TensorIter<'a> {
 
     /// Copies outputs to given tensors of other dtypes, and gives the first output.
     pub(crate) fn finish(self) -> Result<Made> {
-        let mut made = self.finish_all()?.into_iter();
-        Ok(made.next().expect("an iterator has an output"))
+        if self.outputs > 1 {
+            return Ok(self.finish_all()?.swap_remove(0));
+        }
+        self.operands.into_iter().next().expect("an iterator has an output").finish()
     }
 
     /// As [`finish`](Self::finish), all outputs.

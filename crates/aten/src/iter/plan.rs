@@ -2,12 +2,12 @@
 
 use std::cmp::Ordering;
 
-use c10_core::{Device, Scalar, ScalarType};
+use c10_core::{Device, ScalarType};
 use smallvec::SmallVec;
 
-use super::operand::{Bytes, Operand, Source};
+use super::operand::{Operand, Snapshot, Source};
 use super::promote::ResultType;
-use super::{Config, Input, TensorIter, overlap};
+use super::{Config, Input, TensorIter, overlap, quick};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::Dest;
 use crate::shape;
@@ -17,6 +17,9 @@ use crate::tensor::{Dims, New, Tensor, default_dtype};
 type Strides = Dims;
 
 pub(super) fn plan<'a>(dests: &[Dest<'a>], inputs: &[Input<'a>], config: Config) -> Result<TensorIter<'a>> {
+    if let Some(iter) = quick::plan(dests, inputs, config)? {
+        return Ok(iter);
+    }
     let device = common_device(dests, inputs)?;
     let common = common_dtype(dests, inputs, config)?;
     let mut read: SmallVec<[Operand<'a>; 4]> = SmallVec::new();
@@ -146,34 +149,21 @@ fn input_operand<'a>(
     device: Device,
 ) -> Result<Operand<'a>> {
     let (tensor, dtype) = match *input {
-        Input::Number(number) => return number_operand(number, common),
+        Input::Number(number) => return Operand::number_of(number, common),
         Input::Tensor(tensor) if config.promote || config.same_dtypes => (tensor, common),
         Input::Tensor(tensor) | Input::Uncast(tensor) => (tensor, tensor.dtype()),
     };
     // A number beside tensors of another device goes along by value.
     let by_value = tensor.is_wrapped_number() || tensor.device() != device;
     if by_value && tensor.rank() == 0 && tensor.device().is_cpu() {
-        return number_operand(tensor.item()?, dtype);
+        return Operand::number_of(tensor.item()?, dtype);
     }
     let source = if tensor.dtype() == dtype {
-        Source::Borrowed(tensor, tensor.geometry())
+        Source::Borrowed(tensor, Snapshot::of(tensor))
     } else {
         Source::Cast(tensor.to_dtype(dtype)?)
     };
-    Ok(operand(source, dtype))
-}
-
-fn operand(source: Source<'_>, dtype: ScalarType) -> Operand<'_> {
-    let mut operand =
-        Operand { source, dtype, strides: Dims::new(), begin_bytes: 0, end_bytes: 0, copy_to: None };
-    let ends = operand.geometry().map(|g| (g.storage_offset as usize * dtype.element_size(), g.end_bytes));
-    (operand.begin_bytes, operand.end_bytes) = ends.unwrap_or((0, 0));
-    operand
-}
-
-fn number_operand<'a>(number: Scalar, dtype: ScalarType) -> Result<Operand<'a>> {
-    let bytes = super::loops::number_bytes(number, dtype)?;
-    Ok(operand(Source::Number(number, Bytes(bytes)), dtype))
+    Ok(Operand::new(source, dtype))
 }
 
 /// The strides of an operand over the common shape: 0 where it is repeated.
@@ -206,7 +196,7 @@ fn output_operand<'a>(
 ) -> Result<Operand<'a>> {
     let Some(given) = dest.given() else {
         let tensor = New::strided(sizes.clone(), strides_in_order(sizes, order)?, dtype, device).make()?;
-        return Ok(operand(Source::Fresh(tensor), dtype));
+        return Ok(Operand::new(Source::Fresh(tensor), dtype));
     };
     let one_dtype = config.promote || config.same_dtypes;
     if one_dtype && !c10_core::can_cast(dtype, given.dtype()) {
@@ -223,18 +213,29 @@ fn output_operand<'a>(
     if one_dtype && given.dtype() != dtype {
         let dense = shape::dense_strides_like(sizes, &given.strides())?;
         let tensor = New::strided(sizes.clone(), dense, dtype, device).make()?;
-        return Ok(Operand { copy_to: Some(given), ..operand(Source::Fresh(tensor), dtype) });
+        return Ok(Operand { copy_to: Some(given), ..Operand::new(Source::Fresh(tensor), dtype) });
     }
-    let geometry = given.geometry();
+    let geometry = Snapshot::of(given);
     if *geometry.sizes != **sizes {
         return Err(changed());
     }
-    Ok(operand(Source::Borrowed(given, geometry), given.dtype()))
+    Ok(Operand::new(Source::Borrowed(given, geometry), given.dtype()))
 }
 
 fn check_overlap(dest: Dest<'_>, inputs: &[Input<'_>]) -> Result<()> {
     let Some(written) = dest.given() else { return Ok(()) };
     inputs.iter().filter_map(tensor_of).try_for_each(|read| overlap::check_no_partial_overlap(written, read))
+}
+
+/// The strides of a new output over inputs of those strides, each of which covers all dimensions: for operators
+/// that find their elements in another way, and lay out results as if they did not.
+pub(crate) fn result_strides(sizes: &[i64], inputs: &[Dims]) -> Result<Dims> {
+    strides_in_order(sizes, &order(sizes, &[], inputs))
+}
+
+/// The dimensions, innermost first, in which a tensor is walked that is written alone.
+pub(crate) fn walk_order(tensor: &Tensor) -> SmallVec<[usize; 6]> {
+    order(&tensor.sizes(), &[], &[tensor.strides()])
 }
 
 /// Dense strides with the dimensions in an order, innermost first.

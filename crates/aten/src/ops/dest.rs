@@ -77,6 +77,25 @@ impl<'a> Dest<'a> {
         Ok(Output { dest: Some(dest), tensor, is_dest: direct })
     }
 
+    /// A place for a result that begins as a copy of `this`, of which an operator then writes some elements,
+    /// reading `others`. In place these are the elements of `this` where they stand; a new result has `strides`.
+    pub(crate) fn output_from(self, this: &Tensor, strides: Dims, others: &[&Tensor]) -> Result<Output<'a>> {
+        let mut inputs: smallvec::SmallVec<[&Tensor; 4]> = others.iter().copied().collect();
+        let strides = match self {
+            Self::InPlace(_) => this.strides(),
+            _ => strides,
+        };
+        if self.given().is_none_or(|given| !given.is_same(this)) {
+            inputs.push(this);
+        }
+        let output =
+            self.output(New::strided(this.sizes(), strides, this.dtype(), this.device()), &inputs)?;
+        if !output.is_meta() && !output.tensor.is_same(this) {
+            kernels::copy_fresh(&output.tensor, this)?;
+        }
+        Ok(output)
+    }
+
     fn check(self, new: &New) -> Result<()> {
         let Some(dest) = self.given() else { return Ok(()) };
         if dest.device() != new.device {

@@ -9,7 +9,24 @@ pub mod handles;
 
 mod binary;
 mod conv;
+mod index_values;
+mod advanced_index;
+mod index;
+mod scatter;
 mod matmul;
+mod adaptive_pool;
+mod pool;
+mod images;
+mod view;
+mod view_copy;
+mod view_in_place;
+mod view_composite;
+mod grid;
+mod copy;
+mod type_conversion;
+mod resize;
+mod conj;
+mod query;
 
 pub(crate) use dest::{Dest, Made};
 
@@ -43,7 +60,22 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     }
     binary::register(lib)?;
     conv::register(lib)?;
-    matmul::register(lib)
+    index::register(lib)?;
+    scatter::register(lib)?;
+    matmul::register(lib)?;
+    adaptive_pool::register(lib)?;
+    pool::register(lib)?;
+    view::register(lib)?;
+    view_copy::register(lib)?;
+    view_in_place::register(lib)?;
+    view_composite::register(lib)?;
+    grid::register(lib)?;
+    copy::register(lib)?;
+    type_conversion::register(lib)?;
+    resize::register(lib)?;
+    conj::register(lib)?;
+    query::register(lib)?;
+    Ok(())
 }
 
 /// Registers a function `f(dest, arguments…) -> Result<Made>` as the functional, the in-place and the `out=`
