@@ -14,6 +14,7 @@ mod advanced_index;
 mod index;
 mod scatter;
 mod matmul;
+mod pad;
 mod adaptive_pool;
 mod pool;
 mod images;
@@ -63,6 +64,7 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     index::register(lib)?;
     scatter::register(lib)?;
     matmul::register(lib)?;
+    pad::register(lib)?;
     adaptive_pool::register(lib)?;
     pool::register(lib)?;
     view::register(lib)?;

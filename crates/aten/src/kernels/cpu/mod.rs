@@ -5,6 +5,8 @@ pub(crate) mod conv;
 pub(crate) mod conj;
 pub(crate) mod copy;
 pub(crate) mod matmul;
+pub(crate) mod blend;
+pub(crate) mod gather;
 pub(crate) mod pool;
 pub(crate) mod window;
 pub(crate) mod sum;
