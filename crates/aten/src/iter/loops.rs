@@ -191,15 +191,19 @@ pub(crate) fn ternary<A: Elem, B: Elem, C: Elem, O: Elem>(
     })
 }
 
-/// A number as the bytes of an element of `dtype`, converted as a tensor of it would be: an integer wraps.
-pub(super) fn number_bytes(number: Scalar, dtype: ScalarType) -> Result<[u8; 16]> {
-    let wide = match number {
+/// A number as a tensor of it would be cast: an integer wraps.
+pub(crate) fn converted<T: Convert>(number: Scalar) -> T {
+    T::of(match number {
         Scalar::Bool(value) => Wide::Int(value.into()),
         Scalar::Int(value) => Wide::Int(value),
         Scalar::UInt(value) => Wide::UInt(value),
         Scalar::Double(value) => Wide::Float(value),
         Scalar::Complex(value) => Wide::Complex(value.re, value.im),
-    };
+    })
+}
+
+/// A number as the bytes of an element of `dtype`, as [`converted`].
+pub(super) fn number_bytes(number: Scalar, dtype: ScalarType) -> Result<[u8; 16]> {
     let mut bytes = [0; 16];
     dispatch!(
         dtype,
@@ -209,7 +213,7 @@ pub(super) fn number_bytes(number: Scalar, dtype: ScalarType) -> Result<[u8; 16]
             F8E4M3Fn, F8E5M2
         ],
         T => {
-            let value = T::of(wide);
+            let value = converted::<T>(number);
             // SAFETY: no element is larger than 16 bytes.
             unsafe { value.store(bytes.as_mut_ptr()) };
             Ok(())

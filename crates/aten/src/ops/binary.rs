@@ -151,7 +151,7 @@ fn sub(dest: Dest<'_>, a: Input<'_>, b: Input<'_>, alpha: Scalar) -> Result<Made
 }
 
 /// `alpha` must be of a category that the result has (`alpha_check`).
-fn check_alpha(dtype: ScalarType, alpha: Scalar) -> Result<()> {
+pub(super) fn check_alpha(dtype: ScalarType, alpha: Scalar) -> Result<()> {
     if alpha.is_bool() && dtype != ScalarType::Bool {
         return Err(Error::dtype("Boolean alpha only supported for Boolean results."));
     }
@@ -201,7 +201,9 @@ fn divide(dest: Dest<'_>, a: Input<'_>, b: Input<'_>, operator: Pointwise) -> Re
 fn has_zero(input: Input<'_>, dtype: ScalarType) -> Result<bool> {
     let tensor = match input {
         Input::Number(number) => {
-            return dispatch!(dtype, "div", [u8, i8, i16, i32, i64], T => Ok(number.to::<T>()? == 0));
+            return dispatch!(dtype, "div", [u8, i8, i16, i32, i64], T => {
+                Ok(loops::converted::<T>(number) == 0)
+            });
         }
         Input::Tensor(tensor) | Input::Uncast(tensor) => tensor.to_dtype(dtype)?,
     };

@@ -40,14 +40,6 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
     forms::unary(lib, "sign", sign)?;
     forms::unary(lib, "isposinf", |dest, a| infinite(dest, a, "isposinf", loops::isposinf))?;
     forms::unary(lib, "isneginf", |dest, a| infinite(dest, a, "isneginf", loops::isneginf))?;
-    lib.cpu_meta("_conj_physical", |a: &Tensor| conj(Dest::New, a).map(Made::new_tensor))?;
-    lib.cpu_meta("conj_physical_", |a: &Tensor| conj(Dest::InPlace(a), a).map(drop))?;
-    lib.cpu_meta("conj_physical.out", |a: &Tensor, out: &Tensor| conj(Dest::Out(out), a).map(drop))?;
-    lib.composite("conj_physical", |a: &Tensor| {
-        // A real tensor is its own conjugate.
-        if a.dtype().is_complex() { a._conj_physical() } else { Ok(a.clone()) }
-    })?;
-    lib.composite("positive", positive)?;
     register_triple!(lib, round_decimals, (a: &Tensor, decimals: i64),
         functional "round.decimals", inplace "round_.decimals", out "round.decimals_out");
     register_triple!(lib, nan_to_num, (a: &Tensor, nan: Option<f64>, posinf: Option<f64>, neginf: Option<f64>),
@@ -105,18 +97,6 @@ fn infinite(
         return Err(Error::dtype(format!("{name} does not support non-boolean outputs.")));
     }
     Pointwise { name, config: PREDICATE, takes: SIGNED, kernel }.unary(dest, a)
-}
-
-fn conj(dest: Dest<'_>, a: &Tensor) -> Result<Made> {
-    Pointwise { name: "conj_physical", config: Config::SAME, takes: Dtypes::ALL, kernel: loops::conj }
-        .unary(dest, a)
-}
-
-fn positive(a: &Tensor) -> Result<Tensor> {
-    if a.dtype() == ScalarType::Bool {
-        return Err(Error::dtype("The `+` operator, on a bool tensor is not supported."));
-    }
-    Ok(a.clone())
 }
 
 fn round_decimals(dest: Dest<'_>, a: &Tensor, decimals: i64) -> Result<Made> {

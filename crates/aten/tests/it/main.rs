@@ -3,7 +3,13 @@
 
 mod add;
 mod codegen;
+mod custom_op;
+mod dispatch;
 mod dispatch_keys;
 mod make;
 mod random;
 mod schema;
+mod indexing;
+mod print;
+mod view_cases;
+mod views;
