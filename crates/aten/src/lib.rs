@@ -12,6 +12,7 @@ pub(crate) mod linalg;
 pub mod math;
 pub mod parallel;
 pub mod random;
+pub mod io;
 
 pub use error::{Error, ErrorKind, Result};
 pub use tensor::{Dims, Tensor, TensorOptions, WeakTensor};
