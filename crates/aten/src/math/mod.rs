@@ -17,3 +17,4 @@ pub use activation::Activation;
 pub use complex::ComplexFloat;
 pub use float::Float;
 pub use integer::Integer;
+pub use special::{Orthogonal, Special};

@@ -35,7 +35,7 @@ fn add(dest: Dest<'_>, a: &Tensor, b: Input<'_>, alpha: Scalar) -> Result<Made> 
 }
 
 /// `alpha` must be of a category that the result has (`alpha_check`).
-fn check_alpha(dtype: c10_core::ScalarType, alpha: Scalar) -> Result<()> {
+pub(super) fn check_alpha(dtype: c10_core::ScalarType, alpha: Scalar) -> Result<()> {
     if alpha.is_bool() && dtype != c10_core::ScalarType::Bool {
         return Err(Error::dtype("Boolean alpha only supported for Boolean results."));
     }

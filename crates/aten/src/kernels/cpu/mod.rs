@@ -1,5 +1,12 @@
 //! Loops for the host.
 
 pub(crate) mod binary;
+pub(crate) mod conj;
+pub(crate) mod conv;
 pub(crate) mod copy;
+pub(crate) mod matmul;
 pub(crate) mod to_vec;
+pub(crate) mod strided;
+pub(crate) mod combine;
+pub(crate) mod index;
+pub(crate) mod range;
