@@ -8,8 +8,14 @@ mod dest;
 pub mod handles;
 
 mod binary;
+mod extremum;
+mod moment;
+mod reduce;
+mod reduction;
+mod scan;
+mod softmax;
 
-pub(crate) use dest::{Dest, Made};
+pub(crate) use dest::{Dest, Made, Output};
 
 use crate::dispatch::Library;
 use crate::error::Result;
@@ -39,7 +45,13 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     for line in SCHEMAS {
         lib.def(line.schema.trim_start_matches("aten::"))?;
     }
-    binary::register(lib)
+    binary::register(lib)?;
+    reduce::register(lib)?;
+    extremum::register(lib)?;
+    moment::register(lib)?;
+    scan::register(lib)?;
+    softmax::register(lib)?;
+    Ok(())
 }
 
 /// Registers a function `f(dest, arguments…) -> Result<Made>` as the functional, the in-place and the `out=`
