@@ -46,8 +46,14 @@ mod activation;
 mod activation_backward;
 mod pointwise;
 mod clamp;
+mod extremum;
+mod moment;
+mod reduce;
+mod reduction;
+mod scan;
+mod softmax;
 
-pub(crate) use dest::{Dest, Made};
+pub(crate) use dest::{Dest, Made, Output};
 
 use crate::dispatch::Library;
 use crate::error::Result;
@@ -108,6 +114,11 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     activation_backward::register(lib)?;
     pointwise::register(lib)?;
     clamp::register(lib)?;
+    reduce::register(lib)?;
+    extremum::register(lib)?;
+    moment::register(lib)?;
+    scan::register(lib)?;
+    softmax::register(lib)?;
     Ok(())
 }
 
