@@ -95,7 +95,7 @@ impl Storage {
     fn from_source(size: usize, allocator: Source, origin: Origin) -> Result<Self> {
         fresh::check_size(size)?;
         let data_ptr = allocator.allocate(size)?;
-        Ok(Self::from_impl(StorageImpl::new(data_ptr, (size, size), Some(allocator), RESIZABLE, origin)))
+        Ok(Self::from_parts(data_ptr, (size, size), Some(allocator), RESIZABLE, origin))
     }
 
     /// The bytes of a boxed slice, not resizable. They are aligned as the slice was.
@@ -107,7 +107,7 @@ impl Storage {
         let origin = Origin::here();
         let size = bytes.len();
         let data_ptr = DataPtr::from_boxed_slice(bytes);
-        Ok(Self::from_impl(StorageImpl::new(data_ptr, (size, size), None, 0, origin)))
+        Ok(Self::from_parts(data_ptr, (size, size), None, 0, origin))
     }
 
     /// `size` bytes of memory that was allocated elsewhere.
@@ -136,12 +136,22 @@ impl Storage {
         let flags =
             if options.resizable { RESIZABLE } else { 0 } | if options.read_only { READ_ONLY } else { 0 };
         let allocator = options.allocator.map(Source::from);
-        Ok(Self::from_impl(StorageImpl::new(data_ptr, (size, size), allocator, flags, origin)))
+        Ok(Self::from_parts(data_ptr, (size, size), allocator, flags, origin))
     }
 
+    // Note [Made in place]
+    // `Arc::new` of a large value makes it on the stack, from many small stores, and moves it with few large
+    // loads, each of which waits for several of those stores: it takes longer than the allocation. In
+    // `Arc::new_cyclic` the place is there first, and the value is made in it.
     #[inline(always)]
-    fn from_impl(storage: StorageImpl) -> Self {
-        let storage = Arc::new(storage);
+    fn from_parts(
+        data_ptr: DataPtr,
+        sizes: (usize, usize),
+        allocator: Option<Source>,
+        flags: u32,
+        origin: Origin,
+    ) -> Self {
+        let storage = Arc::new_cyclic(|_| StorageImpl::new(data_ptr, sizes, allocator, flags, origin));
         storage.origin.made(&storage);
         Self(storage)
     }

@@ -43,7 +43,7 @@ impl Storage {
         let allocator = lock(&storage.owner).allocator.clone();
         drop(locked);
         let flags = COW | (storage.flags() & RESIZABLE);
-        Ok(Self::from_impl(StorageImpl::new(share.into_data_ptr(), sizes, allocator, flags, origin)))
+        Ok(Self::from_parts(share.into_data_ptr(), sizes, allocator, flags, origin))
     }
 
     /// Whether a copy-on-write layer is around the memory, so that the next exclusive access materialises it
