@@ -1,12 +1,14 @@
-//! The `tensorplay` command: replays PyTorch memory snapshots.
+//! The `tensorplay` command: replays PyTorch memory snapshots, and recorded calls of operators.
 //!
-//! Exit codes: 0 when all is as wanted; 1 when a replay differs from its recording or runs out of memory, or
+//! Exit codes: 0 when all is as wanted; 1 when a replay or a call differs from its recording or runs out of memory, or
 //! the output cannot be written; 2 when the input or the arguments are no use. Results go to the standard
 //! output in one piece, so that an error never leaves half of one.
 
 mod conf_text;
 mod info;
+mod op;
 mod output;
+mod progress;
 mod replay;
 mod size;
 mod snapshot;
@@ -15,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Replays PyTorch memory snapshots through TensorPlay's caching allocator.
+/// Replays what PyTorch did: memory snapshots through the caching allocator, recorded calls through the operators.
 #[derive(Debug, Parser)]
 #[command(name = "tensorplay", version, arg_required_else_help = true)]
 struct Cli {
@@ -26,6 +28,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Replay(replay::ReplayArgs),
+    Op(op::OpArgs),
     /// Shows the version, the features of this build, the devices it finds, and the allocator's configuration.
     Info,
 }
@@ -33,6 +36,7 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Replay(args) => replay::run_replay(&args),
+        Command::Op(args) => op::run_op(&args),
         Command::Info => match info::info() {
             Ok(text) => output::print(&text),
             Err(error) => output::bad_input(&error),

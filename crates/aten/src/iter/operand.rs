@@ -1,6 +1,7 @@
 //! [`Operand`]: one tensor or number of a [`TensorIter`](super::TensorIter).
 
 use std::borrow::Cow;
+use std::ops::Deref;
 
 use c10_core::{Scalar, ScalarType};
 
@@ -27,7 +28,7 @@ pub(crate) struct Operand<'a> {
 #[derive(Debug)]
 pub(crate) enum Source<'a> {
     /// In a tensor of the caller, as it was when the iterator was made.
-    Borrowed(&'a Tensor, Cow<'a, Geometry>),
+    Borrowed(&'a Tensor, Snapshot<'a>),
     /// In a tensor that was made for this: nobody else has it.
     Fresh(Tensor),
     /// In a cast copy of an input: nobody else has it.
@@ -36,12 +37,57 @@ pub(crate) enum Source<'a> {
     Number(Scalar, Bytes),
 }
 
+/// The geometry of a tensor as it was at one moment, in little room: almost none ever changes, so that it
+/// is a reference.
+#[derive(Debug)]
+pub(crate) enum Snapshot<'a> {
+    Unchanged(&'a Geometry),
+    Copied(Box<Geometry>),
+}
+
+impl<'a> Snapshot<'a> {
+    pub(super) fn of(tensor: &'a Tensor) -> Self {
+        match tensor.geometry() {
+            Cow::Borrowed(geometry) => Self::Unchanged(geometry),
+            Cow::Owned(geometry) => Self::Copied(Box::new(geometry)),
+        }
+    }
+}
+
+impl Deref for Snapshot<'_> {
+    type Target = Geometry;
+
+    fn deref(&self) -> &Geometry {
+        match self {
+            Self::Unchanged(geometry) => geometry,
+            Self::Copied(geometry) => geometry,
+        }
+    }
+}
+
 /// A number, as an element in memory.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(16))]
 pub(crate) struct Bytes(pub(super) [u8; 16]);
 
-impl Operand<'_> {
+impl<'a> Operand<'a> {
+    /// An operand that has no strides yet.
+    #[inline(always)]
+    pub(super) fn new(source: Source<'a>, dtype: ScalarType) -> Self {
+        let ends = |g: &Geometry| (g.storage_offset as usize * dtype.element_size(), g.end_bytes);
+        let (begin_bytes, end_bytes) = match &source {
+            Source::Borrowed(_, geometry) => ends(geometry),
+            Source::Fresh(tensor) | Source::Cast(tensor) => ends(&tensor.geometry()),
+            Source::Number(..) => (0, 0),
+        };
+        Self { source, dtype, strides: Dims::new(), begin_bytes, end_bytes, copy_to: None }
+    }
+
+    pub(super) fn number_of(number: Scalar, dtype: ScalarType) -> Result<Self> {
+        let bytes = super::loops::number_bytes(number, dtype)?;
+        Ok(Self::new(Source::Number(number, Bytes(bytes)), dtype))
+    }
+
     /// Where the elements are; `None` for a number.
     pub(super) fn geometry(&self) -> Option<Cow<'_, Geometry>> {
         match &self.source {

@@ -2,10 +2,10 @@
 
 use std::cmp::Ordering;
 
-use c10_core::{Device, Scalar, ScalarType};
+use c10_core::{Device, ScalarType};
 use smallvec::SmallVec;
 
-use super::operand::{Bytes, Operand, Source};
+use super::operand::{Operand, Snapshot, Source};
 use super::promote::ResultType;
 use super::{Config, Input, TensorIter, overlap};
 use crate::error::{Error, ErrorKind, Result};
@@ -127,9 +127,14 @@ fn common_shape(dests: &[Dest<'_>], inputs: &[Operand<'_>]) -> Result<Dims> {
     let given = || dests.iter().find_map(|dest| dest.given()).map(Tensor::sizes);
     let sizes = sizes.or_else(given).unwrap_or_default();
     for dest in dests {
+        // Inputs may be smaller than what is written in place, and not larger.
         if let Dest::InPlace(tensor) = dest
             && *tensor.geometry().sizes != *sizes
         {
+            let written = tensor.sizes();
+            if *shape::broadcast(&written, &sizes)? == *written {
+                return Ok(written);
+            }
             return Err(Error::shape(format!(
                 "output with shape {:?} doesn't match the broadcast shape {sizes:?}",
                 tensor.sizes()
@@ -146,34 +151,21 @@ fn input_operand<'a>(
     device: Device,
 ) -> Result<Operand<'a>> {
     let (tensor, dtype) = match *input {
-        Input::Number(number) => return number_operand(number, common),
+        Input::Number(number) => return Operand::number_of(number, common),
         Input::Tensor(tensor) if config.promote || config.same_dtypes => (tensor, common),
         Input::Tensor(tensor) | Input::Uncast(tensor) => (tensor, tensor.dtype()),
     };
     // A number beside tensors of another device goes along by value.
     let by_value = tensor.is_wrapped_number() || tensor.device() != device;
     if by_value && tensor.rank() == 0 && tensor.device().is_cpu() {
-        return number_operand(tensor.item()?, dtype);
+        return Operand::number_of(tensor.item()?, dtype);
     }
     let source = if tensor.dtype() == dtype {
-        Source::Borrowed(tensor, tensor.geometry())
+        Source::Borrowed(tensor, Snapshot::of(tensor))
     } else {
         Source::Cast(tensor.to_dtype(dtype)?)
     };
-    Ok(operand(source, dtype))
-}
-
-fn operand(source: Source<'_>, dtype: ScalarType) -> Operand<'_> {
-    let mut operand =
-        Operand { source, dtype, strides: Dims::new(), begin_bytes: 0, end_bytes: 0, copy_to: None };
-    let ends = operand.geometry().map(|g| (g.storage_offset as usize * dtype.element_size(), g.end_bytes));
-    (operand.begin_bytes, operand.end_bytes) = ends.unwrap_or((0, 0));
-    operand
-}
-
-fn number_operand<'a>(number: Scalar, dtype: ScalarType) -> Result<Operand<'a>> {
-    let bytes = super::loops::number_bytes(number, dtype)?;
-    Ok(operand(Source::Number(number, Bytes(bytes)), dtype))
+    Ok(Operand::new(source, dtype))
 }
 
 /// The strides of an operand over the common shape: 0 where it is repeated.
@@ -206,7 +198,7 @@ fn output_operand<'a>(
 ) -> Result<Operand<'a>> {
     let Some(given) = dest.given() else {
         let tensor = New::strided(sizes.clone(), strides_in_order(sizes, order)?, dtype, device).make()?;
-        return Ok(operand(Source::Fresh(tensor), dtype));
+        return Ok(Operand::new(Source::Fresh(tensor), dtype));
     };
     let one_dtype = config.promote || config.same_dtypes;
     if one_dtype && !c10_core::can_cast(dtype, given.dtype()) {
@@ -223,18 +215,29 @@ fn output_operand<'a>(
     if one_dtype && given.dtype() != dtype {
         let dense = shape::dense_strides_like(sizes, &given.strides())?;
         let tensor = New::strided(sizes.clone(), dense, dtype, device).make()?;
-        return Ok(Operand { copy_to: Some(given), ..operand(Source::Fresh(tensor), dtype) });
+        return Ok(Operand { copy_to: Some(given), ..Operand::new(Source::Fresh(tensor), dtype) });
     }
-    let geometry = given.geometry();
+    let geometry = Snapshot::of(given);
     if *geometry.sizes != **sizes {
         return Err(changed());
     }
-    Ok(operand(Source::Borrowed(given, geometry), given.dtype()))
+    Ok(Operand::new(Source::Borrowed(given, geometry), given.dtype()))
 }
 
 fn check_overlap(dest: Dest<'_>, inputs: &[Input<'_>]) -> Result<()> {
     let Some(written) = dest.given() else { return Ok(()) };
     inputs.iter().filter_map(tensor_of).try_for_each(|read| overlap::check_no_partial_overlap(written, read))
+}
+
+/// The strides of a new output over inputs of those strides, each of which covers all dimensions: for operators
+/// that find their elements in another way, and lay out results as if they did not.
+pub(crate) fn result_strides(sizes: &[i64], inputs: &[Dims]) -> Result<Dims> {
+    strides_in_order(sizes, &order(sizes, &[], inputs))
+}
+
+/// The dimensions, innermost first, in which a tensor is walked that is written alone.
+pub(crate) fn walk_order(tensor: &Tensor) -> SmallVec<[usize; 6]> {
+    order(&tensor.sizes(), &[], &[tensor.strides()])
 }
 
 /// Dense strides with the dimensions in an order, innermost first.

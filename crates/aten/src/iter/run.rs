@@ -1,13 +1,24 @@
 #![expect(unsafe_code, reason = "moves pointers over operands that are locked and within bounds")]
-//! Walking the elements: access to the storages, then rows of the innermost dimension.
+//! Walking the elements: access to the storages, then rows of the innermost dimension, shared among threads
+//! where there are many.
+//!
+//! Each element is computed alone, so that the result does not depend on how the walk is cut. It is cut only
+//! if no two threads can meet: see [`apart`](super::apart).
+
+use std::ops::Range;
 
 use c10_core::storage::{Access, AccessOptions};
 use smallvec::SmallVec;
 
 use super::TensorIter;
+use super::apart;
 use super::operand::{Operand, Source};
 use crate::error::{Error, Result};
+use crate::parallel::parallel_for;
 use crate::tensor::{Geometry, check_end};
+
+/// How many elements are worth a thread (`at::internal::GRAIN_SIZE`).
+pub(crate) const GRAIN_SIZE: usize = 32_768;
 
 /// A pointer and a byte stride for each operand, and how many elements there are in the row.
 ///
@@ -22,19 +33,38 @@ pub(super) fn for_each_row(iter: &TensorIter<'_>, row: Row<'_>) -> Result<()> {
     if iter.numel == 0 {
         return Ok(());
     }
-    let snapshots: SmallVec<[Option<&Geometry>; 4]> = iter.operands.iter().map(borrowed).collect();
-    let (written, read) = snapshots.split_at(iter.outputs);
-    let written: SmallVec<[_; 2]> = written.iter().flatten().map(|g| &g.storage).collect();
-    let read: SmallVec<[_; 4]> = read.iter().flatten().map(|g| &g.storage).collect();
+    let (written, read) = iter.operands.split_at(iter.outputs);
+    let written: SmallVec<[_; 2]> = written.iter().filter_map(borrowed).map(|g| &g.storage).collect();
+    let read: SmallVec<[_; 4]> = read.iter().filter_map(borrowed).map(|g| &g.storage).collect();
     // Held until the walk is over. Fresh tensors and cast copies are this thread's alone.
     let _access = Access::acquire_with(&read, &written, AccessOptions { bump_version: true, host: true })?;
-    let mut pointers: SmallVec<[*mut u8; 4]> = SmallVec::new();
+    let mut first = First(SmallVec::new());
+    let mut inner_strides: SmallVec<[i64; 4]> = SmallVec::new();
     for operand in &iter.operands {
-        pointers.push(first_element(operand)?);
+        first.0.push(first_element(operand)?);
+        inner_strides.push(operand.strides.first().copied().unwrap_or(0));
     }
-    walk(iter, &pointers, row);
+    if let &[inner] = &iter.sizes[..]
+        && (inner as usize) < 2 * GRAIN_SIZE
+    {
+        row(&first.0, &inner_strides, inner);
+        return Ok(());
+    }
+    let numel = iter.numel as usize;
+    if numel < 2 * GRAIN_SIZE || !apart::threads_stay_apart(iter) {
+        walk(iter, &first, &inner_strides, 0..numel, row);
+    } else {
+        let first = &first;
+        parallel_for(0..numel, GRAIN_SIZE, |range| walk(iter, first, &inner_strides, range, row));
+    }
     Ok(())
 }
+
+/// Where the operands begin.
+struct First(SmallVec<[*mut u8; 4]>);
+
+// SAFETY: pointers are only numbers here; whoever follows them answers for that.
+unsafe impl Sync for First {}
 
 /// The geometry of an operand whose storage others may have.
 fn borrowed<'s>(operand: &'s Operand<'_>) -> Option<&'s Geometry> {
@@ -46,11 +76,15 @@ fn borrowed<'s>(operand: &'s Operand<'_>) -> Option<&'s Geometry> {
 
 /// Where the first element is. The storage, if others may have it, is locked.
 fn first_element(operand: &Operand<'_>) -> Result<*mut u8> {
-    let storage = match &operand.source {
-        Source::Number(_, bytes) => return Ok(bytes.0.as_ptr().cast_mut()),
-        Source::Borrowed(_, geometry) => geometry.storage.clone(),
-        Source::Fresh(tensor) | Source::Cast(tensor) => tensor.storage(),
-    };
+    match &operand.source {
+        Source::Number(_, bytes) => Ok(bytes.0.as_ptr().cast_mut()),
+        Source::Borrowed(_, geometry) => first_in(operand, geometry),
+        Source::Fresh(tensor) | Source::Cast(tensor) => first_in(operand, &tensor.geometry()),
+    }
+}
+
+fn first_in(operand: &Operand<'_>, geometry: &Geometry) -> Result<*mut u8> {
+    let storage = &geometry.storage;
     if !storage.device().is_cpu() {
         return Err(Error::not_implemented(format!(
             "a loop of the host over elements on {}",
@@ -62,29 +96,44 @@ fn first_element(operand: &Operand<'_>) -> Result<*mut u8> {
     Ok(unsafe { storage.data_ptr().cast_mut().add(operand.begin_bytes) })
 }
 
-fn walk(iter: &TensorIter<'_>, first: &[*mut u8], row: Row<'_>) {
-    let inner_strides: SmallVec<[i64; 4]> =
-        iter.operands.iter().map(|operand| operand.strides.first().copied().unwrap_or(0)).collect();
-    let inner = iter.sizes.first().copied().unwrap_or(1);
+/// The elements of a range in the order of the walk, row by row.
+fn walk(iter: &TensorIter<'_>, first: &First, inner_strides: &[i64], range: Range<usize>, row: Row<'_>) {
+    let inner = iter.sizes.first().map_or(1, |&size| size as usize);
     let outer = iter.sizes.get(1..).unwrap_or(&[]);
-    let rows: i64 = outer.iter().product();
-    let mut index: SmallVec<[i64; 6]> = SmallVec::from_elem(0, outer.len());
-    let mut pointers: SmallVec<[*mut u8; 4]> = SmallVec::from_slice(first);
-    for _ in 0..rows {
-        row(&pointers, &inner_strides, inner);
+    let mut index: SmallVec<[i64; 6]> = SmallVec::new();
+    let mut rest = range.start / inner;
+    let mut pointers: SmallVec<[*mut u8; 4]> = first.0.clone();
+    for (dim, &size) in outer.iter().enumerate() {
+        let at = (rest % size as usize) as i64;
+        rest /= size as usize;
+        index.push(at);
+        advance(&mut pointers, iter, dim + 1, at);
+    }
+    let mut at = range.start;
+    let mut within = range.start % inner;
+    advance(&mut pointers, iter, 0, within as i64);
+    while at < range.end {
+        let n = (inner - within).min(range.end - at);
+        row(&pointers, inner_strides, n as i64);
+        at += n;
+        advance(&mut pointers, iter, 0, -(within as i64));
+        within = 0;
         for dim in 0..outer.len() {
             index[dim] += 1;
-            let carry = index[dim] == outer[dim];
-            for (pointer, operand) in pointers.iter_mut().zip(&iter.operands) {
-                let stride = operand.strides[dim + 1] as isize;
-                let step = if carry { -stride * (outer[dim] as isize - 1) } else { stride };
-                // Wrapping, since after the last row there is nothing to point to.
-                *pointer = pointer.wrapping_offset(step);
-            }
-            if !carry {
+            if index[dim] < outer[dim] {
+                advance(&mut pointers, iter, dim + 1, 1);
                 break;
             }
+            advance(&mut pointers, iter, dim + 1, 1 - outer[dim]);
             index[dim] = 0;
         }
+    }
+}
+
+fn advance(pointers: &mut [*mut u8], iter: &TensorIter<'_>, dim: usize, steps: i64) {
+    for (pointer, operand) in pointers.iter_mut().zip(&iter.operands) {
+        let stride = operand.strides.get(dim).copied().unwrap_or(0);
+        // Wrapping, since after the last row there is nothing to point to.
+        *pointer = pointer.wrapping_offset((stride * steps) as isize);
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::iter::{Config, TensorIter};
-use crate::kernels::cpu;
+use crate::kernels::{cpu, hooked};
 use crate::ops::Dest;
 use crate::tensor::Tensor;
+use crate::view::Strided;
 
 /// Copies the elements of `src`, broadcast, to `dest`, converted to its dtype.
 pub(crate) fn copy(dest: &Tensor, src: &Tensor) -> Result<()> {
@@ -15,12 +16,15 @@ pub(crate) fn copy(dest: &Tensor, src: &Tensor) -> Result<()> {
         // PyTorch's text.
         return Err(Error::not_implemented("Cannot copy out of meta tensor; no data!"));
     }
+    let broadcast;
+    let src = if dest.sizes() == src.sizes() {
+        src
+    } else {
+        broadcast = Strided::of(src).expand(&dest.sizes())?.view(src)?;
+        &broadcast
+    };
     if !dest.device().is_cpu() || !src.device().is_cpu() {
-        return Err(Error::not_implemented(format!(
-            "a copy from {} to {} of these tensors",
-            src.device(),
-            dest.device()
-        )));
+        return hooked::copy(dest, src);
     }
     let iter = TensorIter::unary(Dest::InPlace(dest), src, Config::OWN_DTYPES)?;
     cpu::copy::convert(&iter)?;

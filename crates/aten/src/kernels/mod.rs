@@ -2,5 +2,6 @@
 
 pub(crate) mod cpu;
 mod copy;
+pub(crate) mod hooked;
 
 pub(crate) use copy::{copy, copy_fresh};

@@ -7,7 +7,40 @@
 mod dest;
 pub mod handles;
 
+mod dtypes;
+mod forms;
+
+mod unary;
+mod rounding;
+mod special;
 mod binary;
+mod new_options;
+mod factory;
+mod range;
+mod join;
+mod reorder;
+mod index_values;
+mod advanced_index;
+mod index;
+mod scatter;
+mod conv;
+mod matmul;
+mod view;
+mod view_copy;
+mod view_in_place;
+mod view_composite;
+mod grid;
+mod copy;
+mod type_conversion;
+mod resize;
+mod conj;
+mod query;
+mod power;
+mod compare;
+mod activation;
+mod activation_backward;
+mod pointwise;
+mod clamp;
 
 pub(crate) use dest::{Dest, Made};
 
@@ -39,7 +72,35 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     for line in SCHEMAS {
         lib.def(line.schema.trim_start_matches("aten::"))?;
     }
-    binary::register(lib)
+    binary::register(lib)?;
+    factory::register(lib)?;
+    range::register(lib)?;
+    join::register(lib)?;
+    reorder::register(lib)?;
+    index::register(lib)?;
+    scatter::register(lib)?;
+    matmul::register(lib)?;
+    view::register(lib)?;
+    view_copy::register(lib)?;
+    view_in_place::register(lib)?;
+    view_composite::register(lib)?;
+    grid::register(lib)?;
+    copy::register(lib)?;
+    type_conversion::register(lib)?;
+    resize::register(lib)?;
+    conj::register(lib)?;
+    query::register(lib)?;
+    conv::register(lib)?;
+    unary::register(lib)?;
+    rounding::register(lib)?;
+    special::register(lib)?;
+    power::register(lib)?;
+    compare::register(lib)?;
+    activation::register(lib)?;
+    activation_backward::register(lib)?;
+    pointwise::register(lib)?;
+    clamp::register(lib)?;
+    Ok(())
 }
 
 /// Registers a function `f(dest, arguments…) -> Result<Made>` as the functional, the in-place and the `out=`

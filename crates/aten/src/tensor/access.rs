@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::slice;
 
 use c10_core::storage::{self, AccessOptions};
-use c10_core::{Complex, Element, ScalarType, bf16, f16};
+use c10_core::{Complex, Element, F8E4M3Fn, F8E5M2, ScalarType, bf16, f16};
 
 use super::Tensor;
 use super::geometry::Geometry;
@@ -32,7 +32,8 @@ macro_rules! plain {
         unsafe impl Plain for $element {}
     )*};
 }
-plain!(u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>);
+plain!(u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64);
+plain!(Complex<f16>, Complex<f32>, Complex<f64>, F8E4M3Fn, F8E5M2);
 
 /// The elements of a tensor that is read.
 #[derive(Debug)]
@@ -111,6 +112,10 @@ pub(crate) fn check_end(end_bytes: usize, nbytes: usize) -> Result<()> {
 }
 
 impl<'a> Read<'a> {
+    pub(crate) fn dtype(&self) -> ScalarType {
+        self.dtype
+    }
+
     pub(crate) fn sizes(&self) -> &'a [i64] {
         &self.geometry.sizes
     }
@@ -122,7 +127,8 @@ impl<'a> Read<'a> {
     /// The elements from the tensor's first to its last in the storage, whatever lies between.
     ///
     /// # Errors
-    /// [`ErrorKind::Dtype`] when the tensor's elements are no `T`s; a `bool` tensor gives `u8`s.
+    /// [`ErrorKind::Dtype`] when the tensor's elements are no `T`s; a `bool` tensor gives `u8`s, and every real one
+    /// gives its bits as unsigned integers, too.
     pub(crate) fn elements<T: Plain>(&self) -> Result<&'a [T]> {
         let bytes = span(self.geometry, self.dtype, T::SCALAR_TYPE, self.bytes.len())?;
         cast(&self.bytes[bytes])
@@ -169,6 +175,10 @@ impl<'a> Write<'a> {
         &self.geometry.strides
     }
 
+    pub(crate) fn dtype(&self) -> ScalarType {
+        self.dtype
+    }
+
     /// As [`Read::elements`], to write.
     pub(crate) fn elements<T: Plain>(self) -> Result<&'a mut [T]> {
         let bytes = span(self.geometry, self.dtype, T::SCALAR_TYPE, self.bytes.len())?;
@@ -207,8 +217,7 @@ fn span(
     wanted: ScalarType,
     nbytes: usize,
 ) -> Result<std::ops::Range<usize>> {
-    let as_u8 = dtype == ScalarType::Bool && wanted == ScalarType::UInt8;
-    if dtype != wanted && !as_u8 {
+    if dtype != wanted && word_type(dtype) != wanted {
         return Err(Error::dtype(format!("expected elements of {}, found {}", wanted.name(), dtype.name())));
     }
     check_end(geometry.end_bytes, nbytes)?;
@@ -218,6 +227,58 @@ fn span(
     let begin = geometry.storage_offset as usize * dtype.element_size();
     Ok(begin..geometry.end_bytes)
 }
+
+/// The type of as many bits that kernels may move elements by, whatever they mean: a complex number goes by
+/// itself, since it need not be aligned as one integer.
+const fn word_type(dtype: ScalarType) -> ScalarType {
+    use ScalarType as S;
+    match dtype {
+        S::Bool | S::UInt8 | S::Int8 | S::Float8E5M2 | S::Float8E4M3Fn => S::UInt8,
+        S::UInt16 | S::Int16 | S::Float16 | S::BFloat16 => S::UInt16,
+        S::UInt32 | S::Int32 | S::Float32 => S::UInt32,
+        S::UInt64 | S::Int64 | S::Float64 => S::UInt64,
+        S::Complex32 | S::Complex64 | S::Complex128 => dtype,
+    }
+}
+
+/// Calls `$body` with `$W` being the word of a dtype: what kernels take that move elements and never compute.
+macro_rules! for_words {
+    ($dtype:expr, $W:ident => $body:expr) => {
+        match $dtype {
+            c10_core::ScalarType::Complex32 => {
+                type $W = c10_core::Complex<c10_core::f16>;
+                $body
+            }
+            c10_core::ScalarType::Complex64 => {
+                type $W = c10_core::Complex<f32>;
+                $body
+            }
+            c10_core::ScalarType::Complex128 => {
+                type $W = c10_core::Complex<f64>;
+                $body
+            }
+            dtype => match dtype.element_size() {
+                1 => {
+                    type $W = u8;
+                    $body
+                }
+                2 => {
+                    type $W = u16;
+                    $body
+                }
+                4 => {
+                    type $W = u32;
+                    $body
+                }
+                _ => {
+                    type $W = u64;
+                    $body
+                }
+            },
+        }
+    };
+}
+pub(crate) use for_words;
 
 fn cast<T: Plain>(bytes: &[u8]) -> Result<&[T]> {
     if bytes.is_empty() {

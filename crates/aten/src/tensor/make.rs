@@ -5,13 +5,13 @@ use std::sync::Arc;
 use c10_core::allocator::get_allocator;
 use c10_core::guard::OptionalDeviceGuard;
 use c10_core::hooks::require_hooks;
-use c10_core::{Device, DeviceType, ScalarType, Storage};
+use c10_core::{Device, DeviceType, MemoryFormat, ScalarType, Storage};
 
 use super::geometry::{Extent, Geometry};
 use super::tensor_impl::TensorImpl;
 use super::{Dims, Tensor};
 use crate::dispatch::{Backend, DispatchKey, DispatchKeySet, Functionality};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::shape;
 
 /// The dtype of a tensor made of numbers with a point: `float32`.
@@ -56,6 +56,31 @@ impl New {
         let geometry = || Geometry::of_extent(storage, self.sizes, strides, 0, extent);
         Ok(Tensor::made_of(geometry, self.dtype, device, Tensor::keys_of(device)))
     }
+}
+
+/// A tensor with unspecified values, with the sizes and strides of one that is dense. The strides of a
+/// contiguous one are the canonical ones.
+pub(crate) fn dense_like(like: &Geometry, dtype: ScalarType, device: Device) -> Result<Tensor> {
+    let strides = if like.flags.is_contiguous(MemoryFormat::Contiguous) {
+        shape::contiguous_strides(&like.sizes)?
+    } else {
+        like.strides.clone()
+    };
+    if strides != like.strides {
+        return New::strided(like.sizes.clone(), strides, dtype, device).make();
+    }
+    let bytes = usize::try_from(like.numel).ok().and_then(|n| n.checked_mul(dtype.element_size()));
+    let bytes = bytes.ok_or_else(|| Error::new(ErrorKind::Overflow, "a tensor larger than memory can be"))?;
+    let storage = new_storage(bytes, device)?;
+    let geometry = Geometry {
+        storage,
+        storage_offset: 0,
+        end_bytes: bytes,
+        strides,
+        sizes: like.sizes.clone(),
+        ..*like
+    };
+    Ok(Tensor::from_geometry(geometry, dtype, device, Tensor::keys_of(device)))
 }
 
 /// The device with its index, where the type has several.

@@ -8,9 +8,11 @@ mod tensor_impl;
 mod access;
 mod make;
 mod from;
+mod nested;
 mod read;
 mod resize;
 mod methods;
+mod operators;
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -22,11 +24,12 @@ use c10_core::{Device, MemoryFormat, ScalarType, Storage};
 pub use autograd_seam::AutogradMeta;
 pub use dims::Dims;
 pub use methods::*;
+pub use nested::Nested;
 pub use options::TensorOptions;
 
-pub(crate) use access::{Fresh, Plain, Read, Write, access, check_end};
+pub(crate) use access::{Fresh, Plain, Read, Write, access, check_end, for_words};
 pub(crate) use geometry::Geometry;
-pub(crate) use make::{New, default_dtype};
+pub(crate) use make::{New, default_dtype, dense_like};
 use tensor_impl::TensorImpl;
 
 use crate::dispatch::DispatchKeySet;

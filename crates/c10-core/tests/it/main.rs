@@ -4,6 +4,7 @@
 mod access;
 mod allocator;
 mod bytes;
+mod complex;
 mod copy_async;
 mod cow;
 mod data_ptr;

@@ -12,9 +12,9 @@ use super::chart::Timeline;
 use super::history::History;
 use super::player::{Allocated, Player, Stage};
 use super::pools::{Pool, Pools};
-use super::progress::Progress;
 use super::report::{Difference, Placements, SegmentAgreement};
 use super::segments::{SegmentChange, Segments};
+use crate::progress::Progress;
 use crate::snapshot::{Action, Event};
 
 /// What comparing a history found.

@@ -2,7 +2,6 @@
 
 mod args;
 mod chart;
-mod progress;
 mod given;
 
 // A snapshot.

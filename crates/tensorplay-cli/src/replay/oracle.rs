@@ -16,7 +16,7 @@ use c10_cuda::{CachingAllocator, Config, DeviceStats, Error, ErrorKind, Runtime}
 use super::entries;
 use super::number::general;
 use super::ops::{BadLine, Command, Op, STREAMS};
-use super::progress::Progress;
+use crate::progress::Progress;
 
 /// The stand-in's unit: it hands out and takes back whole 2 MiB.
 const UNIT: u64 = 2 << 20;

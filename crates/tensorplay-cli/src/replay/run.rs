@@ -8,13 +8,13 @@ use c10_cuda::driver::sim::MAX_DEVICES;
 use c10_cuda::{Config, Error};
 
 use super::args::{Format, ReplayArgs};
-use super::progress::Progress;
 use super::recording::Recording;
 use super::report::{DeviceReport, Mode, ReplayReport};
 use super::settings::{for_comparison, recorded_config};
 use super::terms::Terms;
 use super::{given, page};
 use crate::output;
+use crate::progress::Progress;
 use crate::snapshot::{InputError, Limits, ReadError, initial_state, read_file};
 
 /// Reads the file, replays every device that it has something about, and reports.

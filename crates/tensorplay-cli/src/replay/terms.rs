@@ -13,10 +13,10 @@ use super::given;
 use super::history::History;
 use super::lane::Lanes;
 use super::player::Stage;
-use super::progress::Progress;
 use super::report::{self, Comparison, Mode, Peaks, Replay};
 use super::what_if::what_if;
 use crate::conf_text::conf_text;
+use crate::progress::Progress;
 use crate::snapshot::{AllocatorSettings, InitialState, Snapshot};
 
 /// What is run on each device.

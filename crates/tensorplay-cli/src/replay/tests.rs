@@ -1,11 +1,12 @@
 //! The report as a page and as JSON; recordings that begin later.
 
 use super::chart::Timeline;
+use super::page;
 use super::recording::Recording;
 use super::report::*;
 use super::settings::{for_comparison, recorded_config};
 use super::terms::Terms;
-use super::{page, progress};
+use crate::progress::Progress;
 use crate::snapshot::initial_state;
 use crate::snapshot::tests::load;
 
@@ -195,7 +196,7 @@ fn nothing_reserved_wastes_nothing() {
 
 #[test]
 fn the_progress_bar_takes_more_steps_than_were_announced() {
-    let bar = progress::Progress::new("Replaying", 3);
+    let bar = Progress::new("Replaying", 3);
     (0..5000).for_each(|_| bar.step());
 }
 

@@ -11,8 +11,8 @@ use super::chart::Timeline;
 use super::history::History;
 use super::lane::Lane;
 use super::player::{Allocated, Player, Stage};
-use super::progress::Progress;
 use super::report::OutOfMemory;
+use crate::progress::Progress;
 use crate::snapshot::{Action, BlockState, Event};
 
 /// What came of it.

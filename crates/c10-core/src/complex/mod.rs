@@ -1,6 +1,8 @@
 //! [`Complex`]: two numbers in a row, the element of the complex types.
 //!
-//! The type, its texts and its conversions; arithmetic is not here.
+//! The type, its texts and its conversions here; its arithmetic beside.
+
+mod arithmetic;
 
 use std::fmt;
 use std::str::FromStr;

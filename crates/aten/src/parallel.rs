@@ -1,0 +1,158 @@
+//! Loops over threads: the crate's own pool, how many threads it may use, and [`parallel_for`].
+//!
+//! Two rules hold everywhere. A loop that starts inside another one, or on a worker of any rayon pool, runs
+//! serially: waiting there would make the worker run foreign tasks, perhaps under our locks. And no result may
+//! depend on the number of threads: a body must give the same for every way of cutting its range.
+
+#![expect(unsafe_code, reason = "hands parts of one slice to several threads")]
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// The number of threads asked for; zero means as many as the machine has.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// The workers beside the calling thread, and how many there are. Made when first needed.
+static POOL: Mutex<Option<(usize, Arc<ThreadPool>)>> = Mutex::new(None);
+
+thread_local! {
+    static INSIDE_LOOP: Cell<bool> = const { Cell::new(false) };
+}
+
+/// How many threads an operator may use, the calling one among them (`torch.get_num_threads`).
+pub fn num_threads() -> usize {
+    match THREADS.load(Ordering::Relaxed) {
+        0 => available_threads(),
+        threads => threads,
+    }
+}
+
+/// Sets how many threads an operator may use, from the next one on (`torch.set_num_threads`). Zero gives the
+/// choice back to the machine.
+pub fn set_num_threads(threads: usize) {
+    THREADS.store(threads, Ordering::Relaxed);
+}
+
+/// Whether a loop that starts here runs serially because it is part of a parallel one
+/// (`at::in_parallel_region`).
+pub fn in_parallel_region() -> bool {
+    INSIDE_LOOP.get() || rayon::current_thread_index().is_some()
+}
+
+/// Runs `body` over all of `range`, cut into pieces of at least `grain` that several threads may take
+/// (`at::parallel_for`).
+///
+/// Returns when all pieces are done.
+///
+/// # Panics
+/// When `body` does, after the other pieces are done.
+pub fn parallel_for(range: Range<usize>, grain: usize, body: impl Fn(Range<usize>) + Sync) {
+    // Some more pieces than threads, so that a thread that wakes late costs little.
+    const PIECES_PER_THREAD: usize = 4;
+    let len = range.len();
+    let grain = grain.max(1);
+    if len == 0 {
+        return;
+    }
+    let threads = num_threads().min(len.div_ceil(grain));
+    let pool = if threads > 1 && !in_parallel_region() { pool(num_threads() - 1) } else { None };
+    let Some(pool) = pool else { return body(range) };
+
+    let piece = len.div_ceil(threads * PIECES_PER_THREAD).max(grain);
+    let pieces = len.div_ceil(piece);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let _inside = InsideLoop::enter();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= pieces {
+                return;
+            }
+            let start = range.start + index * piece;
+            body(start..range.end.min(start + piece));
+        }
+    };
+    pool.in_place_scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(|_| work());
+        }
+        work();
+    });
+}
+
+/// A slice of which each thread of a loop writes its own part.
+#[derive(Debug)]
+pub(crate) struct DisjointMut<'a, T> {
+    first: *mut T,
+    len: usize,
+    memory: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: it gives out nothing but parts that are apart, as `split_at_mut` does.
+unsafe impl<T: Send> Sync for DisjointMut<'_, T> {}
+
+impl<'a, T> DisjointMut<'a, T> {
+    pub(crate) fn new(slice: &'a mut [T]) -> Self {
+        Self { first: slice.as_mut_ptr(), len: slice.len(), memory: PhantomData }
+    }
+
+    /// The elements of `range`.
+    ///
+    /// # Safety
+    /// No other part that has one of these elements lives at the same time.
+    #[expect(clippy::mut_from_ref, reason = "the caller keeps the parts apart")]
+    pub(crate) unsafe fn part(&self, range: Range<usize>) -> &mut [T] {
+        assert!(range.start <= range.end && range.end <= self.len);
+        let first = self.first.wrapping_add(range.start);
+        // SAFETY: in bounds, borrowed for longer than `self` lives, and not shared as the caller promises.
+        unsafe { std::slice::from_raw_parts_mut(first, range.len()) }
+    }
+}
+
+/// Marks the thread as part of a parallel loop until dropped.
+struct InsideLoop {
+    before: bool,
+}
+
+impl InsideLoop {
+    fn enter() -> Self {
+        Self { before: INSIDE_LOOP.replace(true) }
+    }
+}
+
+impl Drop for InsideLoop {
+    fn drop(&mut self) {
+        INSIDE_LOOP.set(self.before);
+    }
+}
+
+/// A pool of so many workers, or none where the system gives no threads: the loop then runs serially.
+fn pool(workers: usize) -> Option<Arc<ThreadPool>> {
+    let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((size, pool)) = pool.as_ref()
+        && *size == workers
+    {
+        return Some(Arc::clone(pool));
+    }
+    let name = |index| format!("aten-{index}");
+    let made = Arc::new(ThreadPoolBuilder::new().num_threads(workers).thread_name(name).build().ok()?);
+    *pool = Some((workers, Arc::clone(&made)));
+    Some(made)
+}
+
+fn available_threads() -> usize {
+    static AVAILABLE: AtomicUsize = AtomicUsize::new(0);
+    match AVAILABLE.load(Ordering::Relaxed) {
+        0 => {
+            let threads = std::thread::available_parallelism().map_or(1, usize::from);
+            AVAILABLE.store(threads, Ordering::Relaxed);
+            threads
+        }
+        threads => threads,
+    }
+}

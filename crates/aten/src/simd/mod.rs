@@ -1,0 +1,84 @@
+//! The same loop compiled for several instruction sets, picked when it runs.
+//!
+//! A loop is written once, as ordinary code over slices. [`dispatch`] holds three copies of it, in functions
+//! that are compiled for plain x86-64, for AVX2 with FMA and for AVX-512, and calls the best that the machine
+//! has; elsewhere there is the plain one alone. Nothing here changes what is computed: `mul_add` rounds once
+//! in each copy, and the compiler contracts nothing by itself, so all copies give the same bits.
+//!
+//! For that to work all of the loop must be inlined into the copies: the closure and what it calls are
+//! `#[inline(always)]`. What is not inlined stays right, and slow.
+#![expect(
+    unsafe_code,
+    reason = "a function compiled for an instruction set is called only where it was detected"
+)]
+
+/// The instruction sets that loops are compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum InstructionSet {
+    /// What every machine of this architecture has.
+    Baseline,
+    /// AVX2 and FMA: 8 `f32` at a time.
+    Avx2,
+    /// AVX-512 F, BW, DQ and VL: 16 `f32` at a time.
+    Avx512,
+}
+
+impl InstructionSet {
+    /// The best one that this machine has.
+    #[inline]
+    pub fn detected() -> Self {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        {
+            // The standard library caches the answers: each is one load and a test.
+            let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+            let avx512 = is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl");
+            match (avx2, avx512) {
+                (true, true) => Self::Avx512,
+                (true, false) => Self::Avx2,
+                (false, _) => Self::Baseline,
+            }
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        Self::Baseline
+    }
+}
+
+/// Runs `body` as compiled for the best instruction set of this machine.
+///
+/// Mark the closure `#[inline(always)]`, and everything in it that matters.
+#[inline]
+pub fn dispatch<R>(body: impl FnOnce() -> R) -> R {
+    dispatch_at_most(InstructionSet::Avx512, body)
+}
+
+/// [`dispatch`], with no better instruction set than `most`: for tests that compare them.
+#[inline]
+pub fn dispatch_at_most<R>(most: InstructionSet, body: impl FnOnce() -> R) -> R {
+    match InstructionSet::detected().min(most) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: `detected` found every feature that this copy is compiled for.
+        InstructionSet::Avx512 => unsafe { avx512(body) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        InstructionSet::Avx2 => unsafe { avx2(body) },
+        _ => body(),
+    }
+}
+
+/// Compiled for AVX2 and FMA.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn avx2<R>(body: impl FnOnce() -> R) -> R {
+    body()
+}
+
+/// Compiled for AVX-512.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+fn avx512<R>(body: impl FnOnce() -> R) -> R {
+    body()
+}
