@@ -48,8 +48,14 @@ mod clamp;
 mod masked_fill;
 mod complex_parts;
 mod alias;
+mod extremum;
+mod moment;
+mod reduce;
+mod reduction;
+mod scan;
+mod softmax;
 
-pub(crate) use dest::{Dest, Made};
+pub(crate) use dest::{Dest, Made, Output};
 
 use crate::dispatch::Library;
 use crate::error::Result;
@@ -113,6 +119,11 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     masked_fill::register(lib)?;
     complex_parts::register(lib)?;
     alias::register(lib)?;
+    reduce::register(lib)?;
+    extremum::register(lib)?;
+    moment::register(lib)?;
+    scan::register(lib)?;
+    softmax::register(lib)?;
     Ok(())
 }
 
