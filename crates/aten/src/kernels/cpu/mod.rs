@@ -9,5 +9,6 @@ pub(crate) mod random;
 pub(crate) mod sort;
 pub(crate) mod strided;
 pub(crate) mod combine;
+pub(crate) mod embedding;
 pub(crate) mod index;
 pub(crate) mod range;
