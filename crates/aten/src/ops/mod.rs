@@ -7,6 +7,12 @@
 mod dest;
 pub mod handles;
 
+mod dtypes;
+mod forms;
+
+mod unary;
+mod rounding;
+mod special;
 mod binary;
 mod new_options;
 mod factory;
@@ -23,12 +29,18 @@ mod embedding;
 mod search;
 mod unique;
 mod join_composite;
+mod conv;
+mod dropout;
 mod index_values;
 mod sort;
 mod advanced_index;
 mod index;
 mod scatter;
 mod matmul;
+mod pad;
+mod adaptive_pool;
+mod pool;
+mod images;
 mod view;
 mod view_copy;
 mod view_in_place;
@@ -39,8 +51,20 @@ mod type_conversion;
 mod resize;
 mod conj;
 mod query;
+mod power;
+mod compare;
+mod activation;
+mod activation_backward;
+mod pointwise;
+mod clamp;
+mod extremum;
+mod moment;
+mod reduce;
+mod reduction;
+mod scan;
+mod softmax;
 
-pub(crate) use dest::{Dest, Made};
+pub(crate) use dest::{Dest, Made, Output};
 
 use crate::dispatch::Library;
 use crate::error::Result;
@@ -85,10 +109,15 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     search::register(lib)?;
     unique::register(lib)?;
     join_composite::register(lib)?;
+    conv::register(lib)?;
+    dropout::register(lib)?;
     index::register(lib)?;
     sort::register(lib)?;
     scatter::register(lib)?;
     matmul::register(lib)?;
+    pad::register(lib)?;
+    adaptive_pool::register(lib)?;
+    pool::register(lib)?;
     view::register(lib)?;
     view_copy::register(lib)?;
     view_in_place::register(lib)?;
@@ -99,6 +128,20 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     resize::register(lib)?;
     conj::register(lib)?;
     query::register(lib)?;
+    unary::register(lib)?;
+    rounding::register(lib)?;
+    special::register(lib)?;
+    power::register(lib)?;
+    compare::register(lib)?;
+    activation::register(lib)?;
+    activation_backward::register(lib)?;
+    pointwise::register(lib)?;
+    clamp::register(lib)?;
+    reduce::register(lib)?;
+    extremum::register(lib)?;
+    moment::register(lib)?;
+    scan::register(lib)?;
+    softmax::register(lib)?;
     Ok(())
 }
 

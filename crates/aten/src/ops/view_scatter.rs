@@ -33,7 +33,7 @@ fn register_scatters(lib: &mut Library<'_>) -> Result<()> {
     lib.all_backends(
         "as_strided_scatter",
         |this: &Tensor, src: &Tensor, size: &[i64], stride: &[i64], offset: Option<i64>| {
-            replaced(this, src, |copy| handles::AS_STRIDED.call(copy, size, stride, offset))
+            as_strided_scatter(this, src, size, stride, offset)
         },
     )
 }
@@ -67,18 +67,45 @@ fn replaced(this: &Tensor, src: &Tensor, view: impl FnOnce(&Tensor) -> Result<Te
     let strides = if overlaps { shape::dense_strides_like(&sizes, &strides)? } else { strides };
     let copy = New::strided(sizes, strides, this.dtype(), this.device()).make()?;
     let part = view(&copy)?;
-    if part.sizes() != src.sizes() {
-        return Err(Error::shape(format!(
-            "expected src to have a size equal to the slice of self. src size = {:?}, slice size = {:?}",
-            src.sizes(),
-            part.sizes()
-        )));
-    }
+    check_part(&part, src)?;
     if !copy.is_meta() {
         crate::kernels::copy_fresh(&copy, this)?;
         crate::kernels::copy_fresh(&part, src)?;
     }
     Ok(copy)
+}
+
+fn check_part(part: &Tensor, src: &Tensor) -> Result<()> {
+    if part.sizes() == src.sizes() {
+        return Ok(());
+    }
+    Err(Error::shape(format!(
+        "expected src to have a size equal to the slice of self. src size = {:?}, slice size = {:?}",
+        src.sizes(),
+        part.sizes()
+    )))
+}
+
+/// The view may be of elements that `this` is not: the copy is one of the whole storage.
+fn as_strided_scatter(
+    this: &Tensor,
+    src: &Tensor,
+    size: &[i64],
+    stride: &[i64],
+    offset: Option<i64>,
+) -> Result<Tensor> {
+    let (storage, dtype) = (this.storage(), this.dtype());
+    let numel = (storage.nbytes() / dtype.element_size()) as i64;
+    let whole = Tensor::from_storage(storage, dtype, &[numel], &[1], 0)?;
+    let copy = New::contiguous([numel], dtype, this.device()).make()?;
+    let result = copy.view_of(this.sizes(), this.strides(), this.storage_offset())?;
+    let part = handles::AS_STRIDED.call(&result, size, stride, offset)?;
+    check_part(&part, src)?;
+    if !copy.is_meta() {
+        crate::kernels::copy_fresh(&copy, &whole)?;
+        crate::kernels::copy_fresh(&part, src)?;
+    }
+    Ok(result)
 }
 
 /// Zeros, in which the gradient stands where `view` says.
