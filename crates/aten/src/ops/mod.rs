@@ -57,7 +57,6 @@ mod activation;
 mod activation_backward;
 mod pointwise;
 mod clamp;
-mod masked_fill;
 mod complex_parts;
 mod alias;
 mod extremum;
@@ -140,7 +139,6 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     activation_backward::register(lib)?;
     pointwise::register(lib)?;
     clamp::register(lib)?;
-    masked_fill::register(lib)?;
     complex_parts::register(lib)?;
     alias::register(lib)?;
     reduce::register(lib)?;
