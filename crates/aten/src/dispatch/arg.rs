@@ -425,8 +425,7 @@ impl Sealed for Vec<i64> {}
 
 returned! {
     Tensor, &'static Tensor, value => <&'static Tensor>::unbox(value);
-    // The schema of an operator whose results may be undefined says `Tensor` too.
-    Option<Tensor>, &'static Tensor, value => <Option<&'static Tensor>>::unbox(value);
+    Option<Tensor>, Option<&'static Tensor>, value => <Option<&'static Tensor>>::unbox(value);
     Vec<Tensor>, &'static [Tensor], value => <&'static [Tensor]>::unbox(value);
     Vec<i64>, &'static [i64], value => <&'static [i64]>::unbox(value);
     ScalarType, ScalarType, value => <ScalarType as Arg>::unbox(value);

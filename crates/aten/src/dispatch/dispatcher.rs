@@ -4,6 +4,11 @@
 //! Operators are looked up by name under a lock that readers share. Calls take no lock: they read tables of
 //! atomic pointers to records that are unlinked and never freed, so that what a call has found stays good.
 //! The price is the memory of every schema and kernel that was ever registered.
+//!
+//! Besides the rules of the [registry](super::registry), between registrations:
+//! - I6: each slot of a table holds what [`table`] says of the registrations.
+//! - I7: the masks of an operator leave out those keys whose slot is fallthrough.
+//! - I8: an operator has the schema that it is defined with, and none if it is not.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -67,6 +72,12 @@ impl Dispatcher {
         let mut operators: Vec<_> = by_name.values().copied().filter(|op| op.schema().is_some()).collect();
         operators.sort_unstable_by_key(|operator| operator.name());
         operators
+    }
+
+    /// The names of all operators that were ever spoken of.
+    pub(super) fn all_names(&self) -> Vec<&'static str> {
+        let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
+        by_name.values().map(|operator| operator.name()).collect()
     }
 
     pub(super) fn registry(&self) -> MutexGuard<'_, Registry> {

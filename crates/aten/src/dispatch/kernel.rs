@@ -9,8 +9,9 @@ use super::inferred::InferredSchema;
 use super::key_set::DispatchKeySet;
 use super::operator::OperatorHandle;
 use super::signature::Signature;
-use super::value::Stack;
+use super::value::{self, Stack, Value};
 use crate::error::Result;
+use crate::tensor::Tensor;
 
 /// A boxed kernel: of the operator it was called as, the keys, and the stack whose arguments it replaces by
 /// its results.
@@ -75,6 +76,21 @@ impl Kernel {
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> Self {
         Self { name: Some(name.into()), ..self }
+    }
+
+    /// The kernel with a check of its results. It is boxed then, and keeps its type for comparison with a schema.
+    #[must_use]
+    pub(super) fn checked(
+        self,
+        check: fn(OperatorHandle, arguments: &[Tensor], results: &[Value]) -> Result<()>,
+    ) -> Self {
+        let Some(function) = self.boxed else { return self };
+        let boxed: Arc<BoxedFunction> = Arc::new(move |operator, keys, stack| {
+            let arguments = value::tensors(stack);
+            function(operator, keys, stack)?;
+            check(operator, &arguments, stack)
+        });
+        Self { typed: None, signature: None, boxed: Some(boxed), ..self }
     }
 
     /// Whether it is the [`fallthrough`](Self::fallthrough) marker.

@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
+use super::kernel::Kernel;
 use super::key::{DispatchKey, NUM_RUNTIME_ENTRIES};
 use super::key_set::DispatchKeySet;
 use super::operator::OperatorHandle;
+use super::table::KernelSource;
 use crate::error::Error;
 
 /// The error of a call of `operator` with `keys`.
@@ -38,15 +40,25 @@ pub(super) fn error(operator: OperatorHandle, keys: DispatchKeySet) -> Error {
     Error::not_implemented(format!("{sentence}\n\n{lines}"))
 }
 
-/// The keys under which calls find a kernel, and a line for each.
+/// The keys under which calls find something to do, and a line for each.
 fn available(operator: OperatorHandle) -> (String, String) {
-    let (mut list, mut lines) = (Vec::new(), String::new());
-    for index in 0..NUM_RUNTIME_ENTRIES {
-        if let (Some(kernel), source) = operator.0.slot(index) {
-            let key = DispatchKey::from_table_index(index);
-            list.push(key.to_string());
-            writeln!(lines, "{key}: {kernel} [{source}]").expect("a string takes all");
-        }
+    let serves = |kernel: &Kernel| !kernel.is_fallthrough();
+    let keys = rows(operator).filter(|(_, kernel, _)| serves(kernel)).map(|(key, ..)| key.to_string());
+    (keys.collect::<Vec<_>>().join(", "), table(operator, serves))
+}
+
+/// A line for each slot whose kernel is one of those.
+pub(super) fn table(operator: OperatorHandle, of: impl Fn(&Kernel) -> bool) -> String {
+    let mut lines = String::new();
+    for (key, kernel, source) in rows(operator).filter(|(_, kernel, _)| of(kernel)) {
+        writeln!(lines, "{key}: {kernel} [{source}]").expect("a string takes all");
     }
-    (list.join(", "), lines)
+    lines
+}
+
+fn rows(operator: OperatorHandle) -> impl Iterator<Item = (DispatchKey, &'static Kernel, KernelSource)> {
+    (0..NUM_RUNTIME_ENTRIES).filter_map(move |index| {
+        let (kernel, source) = operator.0.slot(index);
+        Some((DispatchKey::from_table_index(index), kernel?, source))
+    })
 }

@@ -16,7 +16,7 @@ use super::missing;
 use super::schema::FunctionSchema;
 use super::slot::Slot;
 use super::table::KernelSource;
-use super::value::{Stack, Value};
+use super::value::{self, Stack};
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
@@ -143,7 +143,7 @@ impl OperatorHandle {
     }
 
     fn call_boxed_for_keys(self, keys: DispatchKeySet, stack: &mut Stack) -> Result<()> {
-        let arguments: Vec<Tensor> = tensors(stack);
+        let arguments = value::tensors(stack);
         self.kernel(keys)
             .and_then(|kernel| kernel.call_boxed(self, keys, stack))
             .map_err(|error| error.with_operator(self.name()).with_tensors(&arguments))
@@ -193,12 +193,6 @@ fn written_results(schema: &FunctionSchema) -> impl Iterator<Item = usize> {
         let sets = of(&result.alias)?;
         schema.arguments().iter().position(|argument| of(&argument.alias).as_ref() == Some(&sets))
     })
-}
-
-fn tensors(stack: &[Value]) -> Vec<Tensor> {
-    let mut tensors = Vec::new();
-    stack.iter().for_each(|value| value.for_each_tensor(&mut |tensor| tensors.push(tensor.clone())));
-    tensors
 }
 
 impl fmt::Debug for OperatorHandle {

@@ -35,13 +35,21 @@ pub trait Signature: 'static {
 /// A function or closure that can be a kernel: of the arguments alone, or with the key set before them, by
 /// which it can redispatch. `M` is found by the compiler.
 pub trait IntoKernel<M> {
-    /// The kernel.
+    /// The kernel, made where this is called.
+    #[track_caller]
     fn into_kernel(self) -> Kernel;
 }
 
 /// Marks the form that takes the key set.
 #[derive(Debug)]
 pub struct WithKeys<S>(std::marker::PhantomData<S>);
+
+/// A kernel is one already.
+impl IntoKernel<Kernel> for Kernel {
+    fn into_kernel(self) -> Kernel {
+        self
+    }
+}
 
 macro_rules! signatures {
     ($($count:literal: $($P:ident $p:ident)*;)*) => {$(

@@ -10,9 +10,9 @@
 //! 6. for FuncTorchBatched: its decomposition;
 //! 7. the fallback of the key for all operators.
 //!
-//! For an autograd key, 3 and 4 do not apply when a backend of that key has a kernel of its own, or all have by
+//! For an autograd key, 4 does not apply when a backend of that key has a kernel of its own, or all have by
 //! CompositeExplicitAutograd: the composite would differentiate itself where the backend's kernel does not. For
-//! AutogradOther, which many backends share, nobody can tell then: calls are refused.
+//! AutogradOther, which many backends share, nobody can tell in the first case: calls are refused.
 
 use std::fmt;
 
@@ -94,18 +94,17 @@ pub(super) fn choose(
             return found(KernelSource::DefaultBackend, alias);
         }
     }
-    let backends = DispatchKeySet::backends_of_autograd(key);
-    let backend_has_kernel = has(DispatchKey::CompositeExplicitAutograd) || backends.iter().any(has);
     let nested = DispatchKey::CompositeImplicitAutogradNestedTensor;
-    if offers(nested) && !backend_has_kernel {
+    if offers(nested) {
         return found(KernelSource::Nested, nested);
     }
+    let backend_has_kernel = DispatchKeySet::backends_of_autograd(key).iter().any(has);
     let math = DispatchKey::CompositeImplicitAutograd;
     if offers(math) || (undefined && has(math)) {
-        if key.functionality() == Some(Functionality::AutogradOther) && backends.iter().any(has) {
+        if key.functionality() == Some(Functionality::AutogradOther) && backend_has_kernel {
             return (KernelSource::AmbiguousAutogradOther, None);
         }
-        if !backend_has_kernel {
+        if !backend_has_kernel && !has(DispatchKey::CompositeExplicitAutograd) {
             return found(KernelSource::Math, math);
         }
     }

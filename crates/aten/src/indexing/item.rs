@@ -53,6 +53,29 @@ pub fn step(range: impl RangeBounds<i64>, step: i64) -> Slice {
 }
 
 impl Slice {
+    /// `start:end`; `None` leaves an end open.
+    ///
+    /// It is what `1..-1` would be, which Rust's lints take for a mistake.
+    ///
+    /// ```
+    /// use aten::Tensor;
+    /// use aten::indexing::Slice;
+    ///
+    /// let x = Tensor::from_elements(&[0, 1, 2, 3, 4])?;
+    /// assert_eq!(x.i(Slice::new(1, -1))?.to_vec::<i32>()?, [1, 2, 3]);
+    /// assert_eq!(x.i(Slice::new(None, -1).by(2))?.to_vec::<i32>()?, [0, 2]);
+    /// # Ok::<(), aten::Error>(())
+    /// ```
+    pub fn new(start: impl Into<Option<i64>>, end: impl Into<Option<i64>>) -> Self {
+        Self { start: start.into(), end: end.into(), step: 1 }
+    }
+
+    /// Only every `step`th place.
+    #[must_use]
+    pub fn by(self, step: i64) -> Self {
+        Self { step, ..self }
+    }
+
     /// A range's ends. One that is included and the last there is (-1, `i64::MAX`) is no end.
     fn of(range: &impl RangeBounds<i64>) -> Self {
         let start = match range.start_bound() {

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `3`, `-1` | `3`, `-1` | one place of a dimension, which goes |
 //! | `1..5`, `..3`, `2..`, `0..=4` | `1:5`, `:3`, `2:`, `0:5` | a part of a dimension; ends may be negative |
+//! | [`Slice::new`]`(1, -1)` | `1:-1` | the same |
 //! | [`step`]`(0..10, 2)` | `0:10:2` | every second place of a part |
 //! | [`All`] | `:` | a whole dimension |
 //! | `..` | `...` | as many whole dimensions as are left |

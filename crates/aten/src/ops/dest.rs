@@ -1,7 +1,7 @@
 //! [`Dest`]: where the result of an operator goes, so that one function is its functional, its in-place and
 //! its `out=` form.
 
-use c10_core::MemoryFormat;
+use c10_core::{MemoryFormat, ScalarType};
 
 use crate::error::{Error, Result};
 use crate::tensor::{Dims, New, Tensor};
@@ -77,9 +77,22 @@ impl<'a> Dest<'a> {
         Ok(Output { dest: Some(dest), tensor, is_dest: direct })
     }
 
+    /// Refuses a given tensor of another dtype: for operators whose results are not cast.
+    pub(crate) fn check_dtype(self, dtype: ScalarType) -> Result<()> {
+        match self.given() {
+            Some(given) if given.dtype() != dtype => Err(Error::dtype(format!(
+                "Expected out tensor to have dtype {}, but got {} instead",
+                dtype.name(),
+                given.dtype().name()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// A place for a result that begins as a copy of `this`, of which an operator then writes some elements,
     /// reading `others`. In place these are the elements of `this` where they stand; a new result has `strides`.
     pub(crate) fn output_from(self, this: &Tensor, strides: Dims, others: &[&Tensor]) -> Result<Output<'a>> {
+        self.check_dtype(this.dtype())?;
         let mut inputs: smallvec::SmallVec<[&Tensor; 4]> = others.iter().copied().collect();
         let strides = match self {
             Self::InPlace(_) => this.strides(),
@@ -152,9 +165,28 @@ impl Output<'_> {
 }
 
 impl Tensor {
-    /// Makes room for an output of other sizes (`at::native::resize_output`). Tensors of the outside that are
-    /// resized lose what they had.
+    /// Makes room for an output of other sizes (`at::native::resize_output`).
+    ///
+    /// Differs from PyTorch: an output that is a part of a larger storage does not grow over elements that are
+    /// other tensors' as well.
     pub(crate) fn resize_for_output(&self, sizes: &Dims, strides: &Dims) -> Result<()> {
+        let needed = c10_core::bytes::strided_bytes(
+            sizes,
+            strides,
+            self.dtype().element_size(),
+            self.storage_offset(),
+        )?;
+        let (end, bytes) = {
+            let geometry = self.geometry();
+            (geometry.end_bytes, geometry.storage.nbytes())
+        };
+        if needed > end && bytes > end && self.as_impl().shares_storage() {
+            return Err(Error::shape(format!(
+                "an output of sizes {:?} is part of a storage that others use, and cannot be resized to {sizes:?} \
+                 without writing over their elements",
+                self.sizes()
+            )));
+        }
         self.resize_geometry(sizes.clone(), strides.clone())
     }
 

@@ -59,6 +59,7 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
 }
 
 fn index_tensor(dest: Dest<'_>, this: &Tensor, indices: &[Option<Tensor>]) -> Result<Made> {
+    dest.check_dtype(this.dtype())?;
     let selection = select(this, indices)?;
     let new =
         New::strided(selection.plan.sizes.clone(), selection.result_strides, this.dtype(), this.device());
@@ -143,6 +144,7 @@ pub(super) fn expanded(tensor: &Tensor, sizes: &[i64]) -> Option<Result<Tensor>>
 }
 
 fn index_select(dest: Dest<'_>, this: &Tensor, dim: i64, index: &Tensor) -> Result<Made> {
+    dest.check_dtype(this.dtype())?;
     let dim = shape::wrap_dim(dim, this.rank())?;
     check_vector("index_select", index)?;
     check_index_dtype("index_select", index)?;
@@ -337,6 +339,7 @@ fn index_reduce(
 }
 
 fn take(dest: Dest<'_>, this: &Tensor, index: &Tensor) -> Result<Made> {
+    dest.check_dtype(this.dtype())?;
     if index.dtype() != ScalarType::Int64 {
         return Err(Error::dtype("take(): Expected a long tensor for index"));
     }

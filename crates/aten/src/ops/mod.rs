@@ -9,6 +9,11 @@ pub mod handles;
 
 mod binary;
 mod conv;
+mod new_options;
+mod factory;
+mod range;
+mod join;
+mod reorder;
 mod index_values;
 mod advanced_index;
 mod index;
@@ -61,6 +66,10 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     }
     binary::register(lib)?;
     conv::register(lib)?;
+    factory::register(lib)?;
+    range::register(lib)?;
+    join::register(lib)?;
+    reorder::register(lib)?;
     index::register(lib)?;
     scatter::register(lib)?;
     matmul::register(lib)?;

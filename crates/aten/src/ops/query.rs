@@ -45,7 +45,7 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
     lib.composite("is_set_to", |x: &Tensor, other: &Tensor| -> Result<bool> { Ok(x.is_set_to(other)) })?;
     lib.composite("is_nonzero", |x: &Tensor| -> Result<bool> {
         match x.numel() {
-            1 => Ok(!x.item()?.to::<bool>()?),
+            1 => Ok(x.item()?.to::<bool>()?),
             0 => Err(Error::shape("Boolean value of Tensor with no values is ambiguous")),
             _ => Err(Error::shape("Boolean value of Tensor with more than one value is ambiguous")),
         }

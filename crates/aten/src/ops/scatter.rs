@@ -33,6 +33,7 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
 }
 
 fn gather(dest: Dest<'_>, this: &Tensor, dim: i64, index: &Tensor, _sparse_grad: bool) -> Result<Made> {
+    dest.check_dtype(this.dtype())?;
     let dim = shape::wrap_dim(dim, this.rank())?;
     let empty = index.numel() == 0;
     if !empty {

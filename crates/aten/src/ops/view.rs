@@ -33,7 +33,7 @@ fn register_shapes(lib: &mut Library<'_>) -> Result<()> {
     lib.all_backends("view", |x: &Tensor, size: &[i64]| viewed(x, size))?;
     lib.all_backends("_unsafe_view", |x: &Tensor, size: &[i64]| viewed(x, size))?;
     lib.all_backends("_reshape_alias", |x: &Tensor, size: &[i64], stride: &[i64]| -> Result<Tensor> {
-        Strided::of(x).as_strided(size, stride, None)?.view(x)
+        Strided::of(x).restrided(size, stride, None)?.view(x)
     })?;
     view!(lib, "alias", "alias_copy", "alias_copy.out", (x) => Strided::of(x).view(x));
     view!(lib, "detach", "detach_copy", "detach_copy.out", (x) => Strided::of(x).view(x));
@@ -41,7 +41,7 @@ fn register_shapes(lib: &mut Library<'_>) -> Result<()> {
         (x, size: &[i64], _implicit: bool) => Strided::of(x).expand(size)?.view(x));
     view!(lib, "as_strided", "as_strided_copy", "as_strided_copy.out",
         (x, size: &[i64], stride: &[i64], offset: Option<i64>) =>
-            Strided::of(x).as_strided(size, stride, offset)?.view(x));
+            Strided::of(x).restrided(size, stride, offset)?.view(x));
     Ok(())
 }
 

@@ -28,7 +28,7 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
     lib.all_backends(
         "as_strided_",
         |x: &Tensor, size: &[i64], stride: &[i64], offset: Option<i64>| -> Result<()> {
-            Strided::change(x, |place| place.as_strided(size, stride, offset))
+            Strided::change(x, |place| place.restrided(size, stride, offset))
         },
     )?;
     lib.all_backends("detach_", |_: &Tensor| -> Result<()> { Ok(()) })

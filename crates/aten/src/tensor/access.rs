@@ -175,6 +175,10 @@ impl<'a> Write<'a> {
         &self.geometry.strides
     }
 
+    pub(crate) fn dtype(&self) -> ScalarType {
+        self.dtype
+    }
+
     /// As [`Read::elements`], to write.
     pub(crate) fn elements<T: Plain>(self) -> Result<&'a mut [T]> {
         let bytes = span(self.geometry, self.dtype, T::SCALAR_TYPE, self.bytes.len())?;

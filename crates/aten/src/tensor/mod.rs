@@ -12,6 +12,7 @@ mod nested;
 mod read;
 mod resize;
 mod methods;
+mod operators;
 
 use std::any::Any;
 use std::borrow::Cow;

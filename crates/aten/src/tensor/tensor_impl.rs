@@ -76,6 +76,14 @@ impl TensorImpl {
         Ok(())
     }
 
+    /// Whether there are handles on the storage besides this tensor's own. Stale at once.
+    pub(crate) fn shares_storage(&self) -> bool {
+        let Some(changed) = self.changed.get() else { return self.first.storage.use_count() > 1 };
+        let changed = changed.read().unwrap_or_else(PoisonError::into_inner);
+        let own = if changed.storage.is_same(&self.first.storage) { 2 } else { 1 };
+        changed.storage.use_count() > own
+    }
+
     pub(crate) fn autograd(&self) -> &OnceLock<Box<dyn AutogradMeta>> {
         &self.autograd
     }

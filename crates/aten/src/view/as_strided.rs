@@ -6,7 +6,7 @@ use crate::tensor::Dims;
 
 impl Strided {
     /// `as_strided`. The offset is one in the storage; without it, it stays.
-    pub(crate) fn as_strided(
+    pub(crate) fn restrided(
         self,
         sizes: &[i64],
         strides: &[i64],

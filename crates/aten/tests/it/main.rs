@@ -3,7 +3,12 @@
 
 mod add;
 mod codegen;
+mod dispatch;
 mod dispatch_keys;
 mod make;
 mod random;
 mod schema;
+mod indexing;
+mod print;
+mod view_cases;
+mod views;

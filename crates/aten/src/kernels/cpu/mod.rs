@@ -14,3 +14,4 @@ pub(crate) mod to_vec;
 pub(crate) mod strided;
 pub(crate) mod combine;
 pub(crate) mod index;
+pub(crate) mod range;

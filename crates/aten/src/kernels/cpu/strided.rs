@@ -5,13 +5,14 @@ use smallvec::SmallVec;
 use crate::tensor::Plain;
 
 /// Calls `f` with the offsets of each position in row-major order: one for each of the strides, all of which
-/// cover the dimensions of `sizes`. Offsets are from a tensor's first element, in elements.
+/// cover the dimensions of `sizes`. Offsets are from a tensor's first element, in elements; a negative stride makes
+/// them wrap, so that a wrapping sum with where the walk begins is right.
 pub(crate) fn for_each<const N: usize>(sizes: &[i64], strides: [&[i64]; N], mut f: impl FnMut([usize; N])) {
     for_each_row(sizes, strides, |mut at, steps, n| {
         for _ in 0..n {
             f(at);
             for i in 0..N {
-                at[i] += steps[i];
+                at[i] = at[i].wrapping_add(steps[i]);
             }
         }
     });
@@ -44,13 +45,13 @@ pub(crate) fn for_each_row<const N: usize>(
             index[dim] += 1;
             if index[dim] < outer[dim] {
                 for i in 0..N {
-                    at[i] += steps[dim][i];
+                    at[i] = at[i].wrapping_add(steps[dim][i]);
                 }
                 break;
             }
             index[dim] = 0;
             for i in 0..N {
-                at[i] -= steps[dim][i] * (outer[dim] - 1);
+                at[i] = at[i].wrapping_sub(steps[dim][i].wrapping_mul(outer[dim] - 1));
             }
         }
     }
@@ -70,7 +71,7 @@ fn merged<const N: usize>(
         }
         let step: [usize; N] = std::array::from_fn(|i| strides[i][dim] as usize);
         match (merged.last_mut(), steps.last_mut()) {
-            (Some(last), Some(last_step)) if (0..N).all(|i| last_step[i] == step[i] * size) => {
+            (Some(last), Some(last_step)) if (0..N).all(|i| last_step[i] == step[i].wrapping_mul(size)) => {
                 *last *= size;
                 *last_step = step;
             }
