@@ -19,6 +19,7 @@ mod advanced_index;
 mod index;
 mod scatter;
 mod matmul;
+mod upsample;
 mod pad;
 mod adaptive_pool;
 mod pool;
@@ -73,6 +74,7 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     index::register(lib)?;
     scatter::register(lib)?;
     matmul::register(lib)?;
+    upsample::register(lib)?;
     pad::register(lib)?;
     adaptive_pool::register(lib)?;
     pool::register(lib)?;
