@@ -19,6 +19,8 @@ mod advanced_index;
 mod index;
 mod scatter;
 mod matmul;
+mod channels;
+mod patches;
 mod upsample;
 mod pad;
 mod adaptive_pool;
@@ -74,6 +76,8 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     index::register(lib)?;
     scatter::register(lib)?;
     matmul::register(lib)?;
+    channels::register(lib)?;
+    patches::register(lib)?;
     upsample::register(lib)?;
     pad::register(lib)?;
     adaptive_pool::register(lib)?;
