@@ -435,21 +435,6 @@ returned! {
     bool, bool, value => unbox_bool(&value);
 }
 
-impl Sealed for Option<Tensor> {}
-
-/// A result that may be undefined.
-impl Ret for Option<Tensor> {
-    const COUNT: Option<usize> = Some(1);
-
-    fn push(self, stack: &mut Stack) {
-        stack.push(self.map_or(Value::None, Value::from));
-    }
-
-    fn pop(mut results: Stack) -> Result<Self> {
-        <Option<&'static Tensor>>::unbox(results.pop().unwrap_or_default())
-    }
-}
-
 /// Several results.
 macro_rules! tuples {
     ($($($type:ident)*;)*) => {$(

@@ -24,7 +24,6 @@ mod index_values;
 mod advanced_index;
 mod index;
 mod scatter;
-mod conv;
 mod matmul;
 mod pad;
 mod adaptive_pool;
