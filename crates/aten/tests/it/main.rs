@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking, in their helpers too")]
 
 mod dlpack;
+#[cfg(feature = "ndarray")]
+mod ndarray;
 mod npy;
 mod safetensors;
 mod add;
