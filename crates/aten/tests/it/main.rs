@@ -3,12 +3,14 @@
 
 mod add;
 mod codegen;
+mod copy;
 mod dispatch;
 mod dispatch_keys;
 mod make;
 mod random;
 mod schema;
 mod indexing;
+mod operators;
 mod print;
 mod view_cases;
 mod views;
