@@ -45,7 +45,11 @@ pub(crate) fn returned(schema: &Schema) -> Result<String, String> {
     if written > 0 {
         return Err("returns both written arguments and new results".to_owned());
     }
-    let types = schema.returns.iter().map(one_returned).collect::<Result<Vec<_>, _>>()?;
+    let mut types = schema.returns.iter().map(one_returned).collect::<Result<Vec<_>, _>>()?;
+    // Results that nobody asked for are undefined.
+    if schema.arguments.iter().any(|argument| argument.name == "output_mask") {
+        types.iter_mut().filter(|ty| *ty == "Tensor").for_each(|ty| "Option<Tensor>".clone_into(ty));
+    }
     Ok(if types.len() == 1 { types.concat() } else { format!("({})", types.join(", ")) })
 }
 

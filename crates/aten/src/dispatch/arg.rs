@@ -419,11 +419,13 @@ macro_rules! returned {
 }
 
 impl Sealed for Tensor {}
+impl Sealed for Option<Tensor> {}
 impl Sealed for Vec<Tensor> {}
 impl Sealed for Vec<i64> {}
 
 returned! {
     Tensor, &'static Tensor, value => <&'static Tensor>::unbox(value);
+    Option<Tensor>, Option<&'static Tensor>, value => <Option<&'static Tensor>>::unbox(value);
     Vec<Tensor>, &'static [Tensor], value => <&'static [Tensor]>::unbox(value);
     Vec<i64>, &'static [i64], value => <&'static [i64]>::unbox(value);
     ScalarType, ScalarType, value => <ScalarType as Arg>::unbox(value);

@@ -12,7 +12,9 @@
 //! ```
 
 mod apart;
+pub(crate) mod blocks;
 pub(crate) mod config;
+pub(crate) mod lane;
 pub(crate) mod loops;
 mod operand;
 pub(crate) mod overlap;
@@ -20,6 +22,8 @@ mod plan;
 pub(crate) mod promote;
 mod quick;
 pub(crate) mod run;
+#[cfg(test)]
+mod tests;
 
 use c10_core::{Device, Scalar, ScalarType};
 use smallvec::SmallVec;
@@ -67,6 +71,17 @@ impl<'a> TensorIter<'a> {
     /// When sizes, dtypes or devices do not go together, or what is written overlaps. A given output is
     /// resized at most.
     pub(crate) fn new(dests: &[Dest<'a>], inputs: &[Input<'a>], config: Config) -> Result<Self> {
+        let mut iter = Self {
+            operands: SmallVec::new(),
+            outputs: 0,
+            sizes: Dims::new(),
+            numel: 0,
+            device: Device::CPU,
+            common_dtype: ScalarType::Float32,
+        };
+        if quick::plan(&mut iter, dests, inputs, config)? {
+            return Ok(iter);
+        }
         plan::plan(dests, inputs, config)
     }
 
@@ -95,11 +110,11 @@ impl<'a> TensorIter<'a> {
     }
 
     /// Copies outputs to given tensors of other dtypes, and gives the first output.
-    pub(crate) fn finish(self) -> Result<Made> {
-        if self.outputs > 1 {
+    pub(crate) fn finish(mut self) -> Result<Made> {
+        if self.outputs != 1 {
             return Ok(self.finish_all()?.swap_remove(0));
         }
-        self.operands.into_iter().next().expect("an iterator has an output").finish()
+        self.operands.swap_remove(0).finish()
     }
 
     /// As [`finish`](Self::finish), all outputs.

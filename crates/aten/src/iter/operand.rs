@@ -72,13 +72,15 @@ pub(crate) struct Bytes(pub(super) [u8; 16]);
 
 impl<'a> Operand<'a> {
     /// An operand that has no strides yet.
+    #[inline(always)]
     pub(super) fn new(source: Source<'a>, dtype: ScalarType) -> Self {
-        let mut operand =
-            Self { source, dtype, strides: Dims::new(), begin_bytes: 0, end_bytes: 0, copy_to: None };
-        let ends =
-            operand.geometry().map(|g| (g.storage_offset as usize * dtype.element_size(), g.end_bytes));
-        (operand.begin_bytes, operand.end_bytes) = ends.unwrap_or((0, 0));
-        operand
+        let ends = |g: &Geometry| (g.storage_offset as usize * dtype.element_size(), g.end_bytes);
+        let (begin_bytes, end_bytes) = match &source {
+            Source::Borrowed(_, geometry) => ends(geometry),
+            Source::Fresh(tensor) | Source::Cast(tensor) => ends(&tensor.geometry()),
+            Source::Number(..) => (0, 0),
+        };
+        Self { source, dtype, strides: Dims::new(), begin_bytes, end_bytes, copy_to: None }
     }
 
     pub(super) fn number_of(number: Scalar, dtype: ScalarType) -> Result<Self> {

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::operand::{Operand, Snapshot, Source};
 use super::promote::ResultType;
-use super::{Config, Input, TensorIter, overlap, quick};
+use super::{Config, Input, TensorIter, overlap};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::Dest;
 use crate::shape;
@@ -17,9 +17,6 @@ use crate::tensor::{Dims, New, Tensor, default_dtype};
 type Strides = Dims;
 
 pub(super) fn plan<'a>(dests: &[Dest<'a>], inputs: &[Input<'a>], config: Config) -> Result<TensorIter<'a>> {
-    if let Some(iter) = quick::plan(dests, inputs, config)? {
-        return Ok(iter);
-    }
     let device = common_device(dests, inputs)?;
     let common = common_dtype(dests, inputs, config)?;
     let mut read: SmallVec<[Operand<'a>; 4]> = SmallVec::new();

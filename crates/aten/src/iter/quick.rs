@@ -6,48 +6,48 @@
 use std::borrow::Cow;
 
 use c10_core::{MemoryFormat, Scalar, ScalarType};
-use smallvec::SmallVec;
 
 use super::operand::{Operand, Snapshot, Source};
 use super::{Config, Input, TensorIter};
 use crate::error::Result;
 use crate::ops::Dest;
-use crate::tensor::{Dims, Geometry, Tensor, dense_like};
+use crate::tensor::{Geometry, Tensor, dense_like};
 
-/// The plan, if the operands are of the simple kind.
+/// Plans `iter`, which is empty, if the operands are of the simple kind. It is filled where it is, since it
+/// is large to move.
 pub(super) fn plan<'a>(
+    iter: &mut TensorIter<'a>,
     dests: &[Dest<'a>],
     inputs: &[Input<'a>],
     config: Config,
-) -> Result<Option<TensorIter<'a>>> {
-    let [dest] = dests else { return Ok(None) };
-    let Some(first) = first_tensor(inputs) else { return Ok(None) };
-    let Some(geometry) = unchanged(first) else { return Ok(None) };
+) -> Result<bool> {
+    let [dest] = dests else { return Ok(false) };
+    let Some(first) = first_tensor(inputs) else { return Ok(false) };
+    let Some(geometry) = unchanged(first) else { return Ok(false) };
     let common = first.dtype();
     if first.is_wrapped_number()
         || !geometry.flags.is_non_overlapping_and_dense()
         || (config.integers_to_float && common.is_integral(true))
         || !inputs.iter().all(|input| is_alike(input, first, geometry, config))
     {
-        return Ok(None);
+        return Ok(false);
     }
     let output_dtype = config.output_dtype.unwrap_or(common);
     if let Some(given) = dest.given()
         && !is_writable(given, first, geometry, inputs, output_dtype, config)
     {
-        return Ok(None);
+        return Ok(false);
     }
 
-    let mut operands: SmallVec<[Operand<'a>; 4]> = SmallVec::new();
-    operands.push(match dest.given() {
+    iter.operands.push(match dest.given() {
         Some(given) => borrowed(given),
         None => {
             let tensor = dense_like(geometry, output_dtype, first.device())?;
-            one_dimension(Operand::new(Source::Fresh(tensor), output_dtype))
+            one_dimension(Source::Fresh(tensor), output_dtype)
         }
     });
     for input in inputs {
-        operands.push(match *input {
+        iter.operands.push(match *input {
             Input::Tensor(tensor) | Input::Uncast(tensor) => borrowed(tensor),
             Input::Number(number) => {
                 let mut operand = Operand::number_of(number, common)?;
@@ -56,10 +56,12 @@ pub(super) fn plan<'a>(
             }
         });
     }
-    let (numel, device) = (geometry.numel, first.device());
-    let mut sizes = Dims::new();
-    sizes.push(numel);
-    Ok(Some(TensorIter { operands, outputs: 1, sizes, numel, device, common_dtype: common }))
+    iter.outputs = 1;
+    iter.numel = geometry.numel;
+    iter.sizes.push(geometry.numel);
+    iter.device = first.device();
+    iter.common_dtype = common;
+    Ok(true)
 }
 
 /// A tensor that takes part in promotion.
@@ -134,11 +136,14 @@ fn is_writable(
     same_layout(geometry, written) && inputs.iter().all(apart)
 }
 
+#[inline(always)]
 fn borrowed(tensor: &Tensor) -> Operand<'_> {
-    one_dimension(Operand::new(Source::Borrowed(tensor, Snapshot::of(tensor)), tensor.dtype()))
+    one_dimension(Source::Borrowed(tensor, Snapshot::of(tensor)), tensor.dtype())
 }
 
-fn one_dimension(mut operand: Operand<'_>) -> Operand<'_> {
-    operand.strides.push(operand.dtype.element_size() as i64);
+#[inline(always)]
+fn one_dimension(source: Source<'_>, dtype: ScalarType) -> Operand<'_> {
+    let mut operand = Operand::new(source, dtype);
+    operand.strides.push(dtype.element_size() as i64);
     operand
 }

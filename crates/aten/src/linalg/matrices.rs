@@ -146,6 +146,11 @@ impl<'a, T> Matrices<'a, T> {
         Self { layout: self.layout.transposed(), ..self }
     }
 
+    /// One matrix of as many rows and no column, or of no row and as many columns, whose product is all zeros.
+    pub(crate) fn without_depth(&self, rows: usize, cols: usize) -> Self {
+        Self { layout: MatrixLayout::matrix(rows, cols, 0, 0), ..*self }
+    }
+
     /// The matrix `index` alone.
     pub(crate) fn matrix(&self, index: usize) -> Self {
         assert!(index < self.layout.batch);

@@ -151,6 +151,12 @@ impl Output<'_> {
         if self.is_dest { crate::tensor::Fresh::No } else { crate::tensor::Fresh::Yes }
     }
 
+    /// As [`fresh`](Self::fresh), of several that are written together.
+    pub(crate) fn fresh_of(outputs: &[&Self]) -> crate::tensor::Fresh {
+        let all_new = outputs.iter().all(|output| !output.is_dest);
+        if all_new { crate::tensor::Fresh::Yes } else { crate::tensor::Fresh::No }
+    }
+
     /// Copies to the given tensor what was not written to it directly.
     pub(crate) fn finish(self) -> Result<Made> {
         match self.dest {
@@ -165,9 +171,28 @@ impl Output<'_> {
 }
 
 impl Tensor {
-    /// Makes room for an output of other sizes (`at::native::resize_output`). Tensors of the outside that are
-    /// resized lose what they had.
+    /// Makes room for an output of other sizes (`at::native::resize_output`).
+    ///
+    /// Differs from PyTorch: an output that is a part of a larger storage does not grow over elements that are
+    /// other tensors' as well.
     pub(crate) fn resize_for_output(&self, sizes: &Dims, strides: &Dims) -> Result<()> {
+        let needed = c10_core::bytes::strided_bytes(
+            sizes,
+            strides,
+            self.dtype().element_size(),
+            self.storage_offset(),
+        )?;
+        let (end, bytes) = {
+            let geometry = self.geometry();
+            (geometry.end_bytes, geometry.storage.nbytes())
+        };
+        if needed > end && bytes > end && self.as_impl().shares_storage() {
+            return Err(Error::shape(format!(
+                "an output of sizes {:?} is part of a storage that others use, and cannot be resized to {sizes:?} \
+                 without writing over their elements",
+                self.sizes()
+            )));
+        }
         self.resize_geometry(sizes.clone(), strides.clone())
     }
 

@@ -56,7 +56,8 @@ fn check_inner(a: &[i64], b: &[i64]) -> Result<()> {
     Err(Error::shape(format!("{a:?} and {b:?} cannot be multiplied")))
 }
 
-/// `beta·addend + alpha·a·b`, where `addend` is broadcast to `sizes`. All are single matrices or batches.
+/// `beta·addend + alpha·a·b`, where `addend` is broadcast to `sizes`. All are single matrices or batches; where
+/// the result alone is no batch, the products of `a` and `b` are added up.
 fn product(
     dest: Dest<'_>,
     addend: Option<Addend<'_>>,
@@ -83,7 +84,7 @@ fn product(
     let beta = match addend {
         Some(Addend { tensor, beta }) if !is_zero(beta) => {
             if !tensor.is_same(out.tensor()) {
-                kernels::copy(out.tensor(), tensor)?;
+                kernels::copy(out.tensor(), &expanded(tensor, sizes)?)?;
             }
             beta
         }
@@ -93,6 +94,17 @@ fn product(
         cpu::matmul::product(dtype, alpha, &a, &b, beta, out)
     })?;
     out.finish()
+}
+
+/// A view of all of `sizes`, in which what is broadcast has a stride of 0.
+fn expanded(tensor: &Tensor, sizes: &[i64]) -> Result<Tensor> {
+    let (own, strides) = (tensor.sizes(), tensor.strides());
+    let lead = sizes.len() - own.len();
+    let stride = |dim: usize| match dim.checked_sub(lead) {
+        Some(dim) if own[dim] == sizes[lead + dim] => strides[dim],
+        _ => 0,
+    };
+    tensor.view_of(Dims::from(sizes), (0..sizes.len()).map(stride).collect(), tensor.storage_offset())
 }
 
 fn is_zero(beta: Scalar) -> bool {
@@ -145,28 +157,12 @@ fn baddbmm(dest: Dest<'_>, c: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alp
     product(dest, Some(addend), a, b, alpha, &Dims::from([size_a[0], size_a[1], size_b[2]]))
 }
 
-/// The sum over the batch is one longer product: `[a₀ a₁ …]` times `b₀` over `b₁` over ….
 fn addbmm(dest: Dest<'_>, c: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Made> {
     check_ranks(&[("batch1", a, 3), ("batch2", b, 3)])?;
     let (size_a, size_b) = (a.sizes(), b.sizes());
     check_inner(&size_a, &size_b)?;
-    let [batch, rows, depth] = [size_a[0], size_a[1], size_a[2]];
-    let steps = a.strides();
-    let beside = a.view_of(
-        Dims::from([rows, batch, depth]),
-        Dims::from([steps[1], steps[0], steps[2]]),
-        a.storage_offset(),
-    )?;
-    let beside = beside.to_contiguous()?;
-    let long = batch * depth;
-    let beside =
-        beside.view_of(Dims::from([rows, long]), Dims::from([long.max(1), 1]), beside.storage_offset())?;
-    let stacked = b.to_contiguous()?;
-    let cols = size_b[2];
-    let stacked =
-        stacked.view_of(Dims::from([long, cols]), Dims::from([cols.max(1), 1]), stacked.storage_offset())?;
     let addend = Addend { tensor: c, beta };
-    product(dest, Some(addend), &beside, &stacked, alpha, &Dims::from([rows, cols]))
+    product(dest, Some(addend), a, b, alpha, &Dims::from([size_a[1], size_b[2]]))
 }
 
 fn mv(dest: Dest<'_>, a: &Tensor, v: &Tensor) -> Result<Made> {

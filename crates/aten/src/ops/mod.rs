@@ -7,17 +7,28 @@
 mod dest;
 pub mod handles;
 
+mod dtypes;
+mod forms;
+
+mod unary;
+mod rounding;
+mod special;
 mod binary;
 mod new_options;
 mod factory;
 mod range;
 mod join;
 mod reorder;
+mod conv;
 mod index_values;
 mod advanced_index;
 mod index;
 mod scatter;
 mod matmul;
+mod pad;
+mod adaptive_pool;
+mod pool;
+mod images;
 mod view;
 mod view_copy;
 mod view_in_place;
@@ -28,8 +39,20 @@ mod type_conversion;
 mod resize;
 mod conj;
 mod query;
+mod power;
+mod compare;
+mod activation;
+mod activation_backward;
+mod pointwise;
+mod clamp;
+mod extremum;
+mod moment;
+mod reduce;
+mod reduction;
+mod scan;
+mod softmax;
 
-pub(crate) use dest::{Dest, Made};
+pub(crate) use dest::{Dest, Made, Output};
 
 use crate::dispatch::Library;
 use crate::error::Result;
@@ -64,9 +87,13 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     range::register(lib)?;
     join::register(lib)?;
     reorder::register(lib)?;
+    conv::register(lib)?;
     index::register(lib)?;
     scatter::register(lib)?;
     matmul::register(lib)?;
+    pad::register(lib)?;
+    adaptive_pool::register(lib)?;
+    pool::register(lib)?;
     view::register(lib)?;
     view_copy::register(lib)?;
     view_in_place::register(lib)?;
@@ -77,6 +104,20 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     resize::register(lib)?;
     conj::register(lib)?;
     query::register(lib)?;
+    unary::register(lib)?;
+    rounding::register(lib)?;
+    special::register(lib)?;
+    power::register(lib)?;
+    compare::register(lib)?;
+    activation::register(lib)?;
+    activation_backward::register(lib)?;
+    pointwise::register(lib)?;
+    clamp::register(lib)?;
+    reduce::register(lib)?;
+    extremum::register(lib)?;
+    moment::register(lib)?;
+    scan::register(lib)?;
+    softmax::register(lib)?;
     Ok(())
 }
 

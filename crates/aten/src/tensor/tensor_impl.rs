@@ -41,6 +41,7 @@ pub(crate) struct TensorImpl {
 const _: () = assert!(size_of::<TensorImpl>() <= 216, "TensorImpl has grown: see Note [Size of TensorImpl]");
 
 impl TensorImpl {
+    #[inline(always)]
     pub(super) fn new(geometry: Geometry, dtype: ScalarType, device: Device, keys: DispatchKeySet) -> Self {
         Self {
             first: geometry,
@@ -74,6 +75,14 @@ impl TensorImpl {
         // It may be the last handle on its storage, whose deleter runs under no lock.
         drop(old);
         Ok(())
+    }
+
+    /// Whether there are handles on the storage besides this tensor's own. Stale at once.
+    pub(crate) fn shares_storage(&self) -> bool {
+        let Some(changed) = self.changed.get() else { return self.first.storage.use_count() > 1 };
+        let changed = changed.read().unwrap_or_else(PoisonError::into_inner);
+        let own = if changed.storage.is_same(&self.first.storage) { 2 } else { 1 };
+        changed.storage.use_count() > own
     }
 
     pub(crate) fn autograd(&self) -> &OnceLock<Box<dyn AutogradMeta>> {

@@ -10,7 +10,8 @@ use crate::linalg::product::Product;
 use crate::linalg::simd::Ring;
 use crate::tensor::{Plain, Read, Write};
 
-/// `out = beta·out + alpha·a·b`, of batches `[n, rows, cols]`, or of single matrices.
+/// `out = beta·out + alpha·a·b`, of batches `[n, rows, cols]`, or of single matrices. If `out` alone is a single
+/// one, the products are added to it one after the other.
 pub(crate) fn product(
     dtype: ScalarType,
     alpha: Scalar,
@@ -37,7 +38,19 @@ fn product_of<T: Product>(
     let layout = layout(out.sizes(), out.strides());
     let a = Matrices::new(a.elements::<T>()?, 0, self::layout(a.sizes(), a.strides()));
     let b = Matrices::new(b.elements::<T>()?, 0, self::layout(b.sizes(), b.strides()));
-    T::product(alpha, a, b, beta, MatricesMut::new(out.elements::<T>()?, 0, layout))
+    let mut out = MatricesMut::new(out.elements::<T>()?, 0, layout);
+    if a.layout().batch == layout.batch {
+        return T::product(alpha, a, b, beta, out);
+    }
+    if a.layout().batch == 0 {
+        let (a, b) = (a.without_depth(layout.rows, 0), b.without_depth(0, layout.cols));
+        return T::product(alpha, a, b, beta, out);
+    }
+    for index in 0..a.layout().batch {
+        let beta = if index == 0 { beta } else { Scalar::from(1_i64) };
+        T::product(alpha, a.matrix(index), b.matrix(index), beta, out.reborrow())?;
+    }
+    Ok(())
 }
 
 fn layout(sizes: &[i64], strides: &[i64]) -> MatrixLayout {
