@@ -8,6 +8,7 @@ use clap::Parser;
 
 mod bench;
 mod ci;
+mod conformance;
 mod demo;
 mod doc;
 mod fuzz_oracle;
@@ -34,6 +35,8 @@ enum Command {
     Doc,
     /// The whole check: format, lints, documentation, layers, every crate alone, then the tests
     Ci,
+    /// Runs the recorded calls of PyTorch's operators, and writes down which pass and which operators there are
+    Conformance,
     /// Compares the caching allocator with PyTorch's own on random traces
     FuzzOracle(fuzz_oracle::Args),
 }
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Doc => doc::run(),
         Command::Ci => ci::run(),
+        Command::Conformance => conformance::run(),
         Command::FuzzOracle(args) => fuzz_oracle::run(&args),
     };
     done.unwrap_or_else(|error| {

@@ -50,7 +50,7 @@ impl Writer {
         items: &mut String,
         methods: &mut String,
     ) -> Result<(), String> {
-        let name = names::method(overload);
+        let Some(name) = names::method(overload) else { return Ok(()) };
         self.claim(overload, &name)?;
         let mut signature = Signature::of(overload)?;
         let mut options = None;

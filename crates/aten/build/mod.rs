@@ -11,8 +11,9 @@
 //! ```
 //!
 //! The schema is written in PyTorch's grammar without its namespace, which is `aten`. `dtypes:` says in words
-//! which dtypes are taken; `rust:` names the method where the rule of [`names`] gives none that is free. From
-//! it come the typed handles, the methods of `Tensor` and the list of schemas that are registered.
+//! which dtypes are taken; `rust:` names the method where the rule of [`names`] gives none that is free, and
+//! `rust: -` gives it none. From it come the typed handles, the methods of `Tensor` and the list of schemas that
+//! are registered.
 //!
 //! It stands apart from `build.rs` so that the tests of the crate can run it on small tables.
 

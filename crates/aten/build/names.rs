@@ -11,10 +11,12 @@ pub(crate) fn handle(overload: &Overload) -> String {
     overload.schema.full_name().replace('.', "_").to_ascii_uppercase()
 }
 
-/// The name of an overload's method.
-pub(crate) fn method(overload: &Overload) -> String {
-    if let Some(name) = &overload.rust_name {
-        return name.clone();
+/// The name of an overload's method, if it is to have one.
+pub(crate) fn method(overload: &Overload) -> Option<String> {
+    match overload.rust_name.as_deref() {
+        Some("-") => return None,
+        Some(name) => return Some(name.to_owned()),
+        None => {}
     }
     let schema = &overload.schema;
     let in_place = schema.name.ends_with('_') && !schema.name.ends_with("__");
@@ -33,7 +35,7 @@ pub(crate) fn method(overload: &Overload) -> String {
     if in_place {
         name.push('_');
     }
-    not_a_keyword(name)
+    Some(not_a_keyword(name))
 }
 
 /// What of an overload's name a method's name repeats.

@@ -46,7 +46,7 @@ pub(crate) fn returned(schema: &Schema) -> Result<String, String> {
         return Err("returns both written arguments and new results".to_owned());
     }
     let mut types = schema.returns.iter().map(one_returned).collect::<Result<Vec<_>, _>>()?;
-    // Gradients that are not asked for are undefined.
+    // Results that nobody asked for are undefined.
     if schema.arguments.iter().any(|argument| argument.name == "output_mask") {
         types.iter_mut().filter(|ty| *ty == "Tensor").for_each(|ty| "Option<Tensor>".clone_into(ty));
     }

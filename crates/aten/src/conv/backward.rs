@@ -169,20 +169,19 @@ fn take_patches<T: Accumulate>(
     });
 }
 
-/// Writes the gradient of the bias: the sums of the output's gradient over images and places.
+/// Writes the gradient of the bias: the sums of the output's gradient over the images and their places.
 ///
 /// # Panics
-/// When a slice has not the size that the geometry says.
-pub(crate) fn backward_bias<T: Accumulate>(geometry: &ConvGeometry, grad_output: &[T], grad_bias: &mut [T]) {
-    let channels = geometry.groups * geometry.channels_out;
-    let outputs = geometry.output_len();
-    assert_eq!(grad_output.len(), geometry.batch * channels * outputs);
-    assert_eq!(grad_bias.len(), channels);
+/// When the slices do not have the same channels.
+pub(crate) fn backward_bias<T: Accumulate>(batch: usize, grad_output: &[T], grad_bias: &mut [T]) {
+    let channels = grad_bias.len();
+    let outputs = grad_output.len() / (batch * channels).max(1);
+    assert_eq!(grad_output.len(), batch * channels * outputs);
     let grad_bias = DisjointMut::new(grad_bias);
-    parallel_for(0..channels, (1 << 15) / (geometry.batch * outputs).max(1), |channels_taken| {
+    parallel_for(0..channels, (1 << 15) / (batch * outputs).max(1), |channels_taken| {
         for channel in channels_taken {
             let mut sum = T::Sum::ZERO;
-            for image in 0..geometry.batch {
+            for image in 0..batch {
                 let row = &grad_output[(image * channels + channel) * outputs..][..outputs];
                 sum = sum.ring_add(sum_of(row));
             }

@@ -194,3 +194,11 @@ fn packed_weights<T: Accumulate>(geometry: &ConvGeometry, weight: &[T], height: 
     }
     packed
 }
+
+/// Adds the bias of each channel to the `image` elements that it has in each image.
+pub(crate) fn add_bias<T: Accumulate>(bias: &[T], image: usize, output: &mut [T]) {
+    for (channel, output) in output.chunks_exact_mut(image.max(1)).enumerate() {
+        let bias = bias[channel % bias.len()].widen();
+        output.iter_mut().for_each(|output| *output = T::narrow(output.widen().ring_add(bias)));
+    }
+}

@@ -27,7 +27,11 @@ pub(crate) struct Planes {
 
 impl Planes {
     pub(crate) fn new(geometry: &ConvGeometry) -> Self {
-        let in_place = geometry.stride == [1; DIMS] && geometry.padding == [0; DIMS];
+        let in_place = (0..DIMS).all(|dim| {
+            let reach = geometry.dilation[dim] * (geometry.kernel[dim] - 1);
+            let fits = geometry.output[dim] + reach <= geometry.input[dim];
+            geometry.stride[dim] == 1 && geometry.padding[dim] == 0 && fits
+        });
         let plane: Dims = if in_place {
             geometry.input
         } else {

@@ -109,7 +109,7 @@ proptest! {
         backward_weight(&g, &grad, &input, &mut grad_weight);
         prop_assert_eq!(grad_weight, expected_weight);
         let mut grad_bias = vec![f32::NAN; bias.len()];
-        backward_bias(&g, &grad, &mut grad_bias);
+        backward_bias(g.batch, &grad, &mut grad_bias);
         prop_assert_eq!(grad_bias, expected_bias);
     }
 }

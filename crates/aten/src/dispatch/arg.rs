@@ -47,8 +47,9 @@ pub trait Arg: Sealed + 'static {
 /// A type that a kernel returns. `()` stands for no results, and for results that are arguments which were
 /// written.
 pub trait Ret: Sealed + Sized + 'static {
-    /// How many results of the schema it makes; `None` for any number of written arguments.
-    const COUNT: Option<usize>;
+    /// The types of the results it makes, each by its names in the schema grammar; `None` for any number of
+    /// written arguments.
+    fn names() -> Option<Vec<&'static [&'static str]>>;
 
     /// Puts the results on the stack.
     fn push(self, stack: &mut Stack);
@@ -117,6 +118,8 @@ fn unbox_int(value: &Value) -> Result<i64> {
     match value {
         Value::Scalar(Scalar::Int(value)) => Ok(*value),
         Value::Scalar(Scalar::Bool(value)) => Ok((*value).into()),
+        // `int? dtype`: a dtype is its number in schemas of old.
+        Value::ScalarType(dtype) => Ok(dtype.number().into()),
         _ => Err(expected("int", value)),
     }
 }
@@ -384,7 +387,9 @@ impl Arg for Option<&'static Generator> {
 impl Sealed for () {}
 
 impl Ret for () {
-    const COUNT: Option<usize> = None;
+    fn names() -> Option<Vec<&'static [&'static str]>> {
+        None
+    }
 
     fn push(self, _stack: &mut Stack) {}
 
@@ -395,9 +400,11 @@ impl Ret for () {
 
 /// One result.
 macro_rules! returned {
-    ($($type:ty, $value:ident => $unbox:expr;)*) => {$(
+    ($($type:ty, $name:ty, $value:ident => $unbox:expr;)*) => {$(
         impl Ret for $type {
-            const COUNT: Option<usize> = Some(1);
+            fn names() -> Option<Vec<&'static [&'static str]>> {
+                Some(vec![<$name as Arg>::NAMES])
+            }
 
             fn push(self, stack: &mut Stack) {
                 stack.push(self.into());
@@ -412,39 +419,31 @@ macro_rules! returned {
 }
 
 impl Sealed for Tensor {}
+impl Sealed for Option<Tensor> {}
 impl Sealed for Vec<Tensor> {}
+impl Sealed for Vec<i64> {}
 
 returned! {
-    Tensor, value => <&'static Tensor>::unbox(value);
-    Vec<Tensor>, value => <&'static [Tensor]>::unbox(value);
-    Scalar, value => unbox_scalar(&value);
-    i64, value => unbox_int(&value);
-    f64, value => unbox_float(&value);
-    bool, value => unbox_bool(&value);
-}
-
-impl Sealed for Option<Tensor> {}
-
-/// A result that may be undefined.
-impl Ret for Option<Tensor> {
-    const COUNT: Option<usize> = Some(1);
-
-    fn push(self, stack: &mut Stack) {
-        stack.push(self.map_or(Value::None, Value::from));
-    }
-
-    fn pop(mut results: Stack) -> Result<Self> {
-        <Option<&'static Tensor>>::unbox(results.pop().unwrap_or_default())
-    }
+    Tensor, &'static Tensor, value => <&'static Tensor>::unbox(value);
+    Option<Tensor>, Option<&'static Tensor>, value => <Option<&'static Tensor>>::unbox(value);
+    Vec<Tensor>, &'static [Tensor], value => <&'static [Tensor]>::unbox(value);
+    Vec<i64>, &'static [i64], value => <&'static [i64]>::unbox(value);
+    ScalarType, ScalarType, value => <ScalarType as Arg>::unbox(value);
+    Scalar, Scalar, value => unbox_scalar(&value);
+    i64, i64, value => unbox_int(&value);
+    f64, f64, value => unbox_float(&value);
+    bool, bool, value => unbox_bool(&value);
 }
 
 /// Several results.
 macro_rules! tuples {
-    ($($count:literal: $($type:ident)*;)*) => {$(
+    ($($($type:ident)*;)*) => {$(
         impl<$($type: Ret),*> Sealed for ($($type,)*) {}
 
         impl<$($type: Ret),*> Ret for ($($type,)*) {
-            const COUNT: Option<usize> = Some($count);
+            fn names() -> Option<Vec<&'static [&'static str]>> {
+                Some([$($type::names()?),*].concat())
+            }
 
             #[expect(non_snake_case, reason = "a value is named as its type")]
             fn push(self, stack: &mut Stack) {
@@ -460,8 +459,8 @@ macro_rules! tuples {
     )*};
 }
 tuples! {
-    2: A B;
-    3: A B C;
-    4: A B C D;
-    5: A B C D E;
+    A B;
+    A B C;
+    A B C D;
+    A B C D E;
 }

@@ -1,31 +1,36 @@
 //! [`Dispatcher`]: all operators by name, and what is registered for each key of each (`c10::Dispatcher`).
+//!
+//! Who may touch what: the registry, and with it every table, is changed under one lock, by registrations.
+//! Operators are looked up by name under a lock that readers share. Calls take no lock: they read tables of
+//! atomic pointers to records that are unlinked and never freed, so that what a call has found stays good.
+//! The price is the memory of every schema and kernel that was ever registered.
+//!
+//! Besides the rules of the [registry](super::registry), between registrations:
+//! - I6: each slot of a table holds what [`table`] says of the registrations.
+//! - I7: the masks of an operator leave out those keys whose slot is fallthrough.
+//! - I8: an operator has the schema that it is defined with, and none if it is not.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
+use super::fallback::{ambiguous_autograd_other, default_fallback};
 use super::kernel::Kernel;
 use super::key::{DispatchKey, NUM_RUNTIME_ENTRIES};
-use super::key_set::DispatchKeySet;
 use super::library::Library;
 use super::operator::{OperatorEntry, OperatorHandle};
+use super::registry::{Definition, Place, Registration, Registrations, Registry};
 use super::schema::FunctionSchema;
-use crate::error::{Error, ErrorKind, Result};
+use super::table::{self, KernelSource};
+use crate::error::{Error, Result};
 
 /// All operators by name. The process has one, with the operators of this crate; others are as good, and see
 /// only what is registered with them.
 #[derive(Default)]
 pub struct Dispatcher {
+    /// Every operator that was ever spoken of: an operator that is defined anew is the same.
     by_name: RwLock<HashMap<String, OperatorHandle>>,
-    registrations: Mutex<Registrations>,
-}
-
-#[derive(Default)]
-struct Registrations {
-    /// For each operator, by name, the kernels of each key, the newest first.
-    kernels: BTreeMap<String, BTreeMap<DispatchKey, Vec<&'static Kernel>>>,
-    fallbacks: BTreeMap<DispatchKey, &'static Kernel>,
+    registry: Mutex<Registry>,
 }
 
 impl Dispatcher {
@@ -39,94 +44,181 @@ impl Dispatcher {
         static GLOBAL: OnceLock<Dispatcher> = OnceLock::new();
         GLOBAL.get_or_init(|| {
             let dispatcher = Self::new();
-            let mut library = Library::new(&dispatcher, "aten");
+            let mut library =
+                Library::define(&dispatcher, "aten").expect("nobody else has this dispatcher yet");
             crate::ops::register(&mut library).expect("the operators of this crate go together");
+            library.keep();
             dispatcher
         })
     }
 
-    /// The operator of `namespace::name.overload`.
+    /// The operator of `namespace::name.overload`, if it is defined (`findSchema`).
     pub fn find(&self, name: &str) -> Option<OperatorHandle> {
-        self.by_name.read().unwrap_or_else(PoisonError::into_inner).get(name).copied()
+        let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
+        by_name.get(name).copied().filter(|operator| operator.schema().is_some())
     }
 
-    /// All operators, by name.
+    /// The operator of `namespace::name.overload` (`findSchemaOrThrow`).
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotImplemented`](crate::ErrorKind::NotImplemented) when it is not defined.
+    pub fn require(&self, name: &str) -> Result<OperatorHandle> {
+        self.find(name).ok_or_else(|| Error::not_implemented(format!("Could not find schema for {name}.")))
+    }
+
+    /// All operators that are defined, by name.
     pub fn operators(&self) -> Vec<OperatorHandle> {
         let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
-        let mut operators: Vec<_> = by_name.values().copied().collect();
-        operators.sort_by_key(|operator| operator.name());
+        let mut operators: Vec<_> = by_name.values().copied().filter(|op| op.schema().is_some()).collect();
+        operators.sort_unstable_by_key(|operator| operator.name());
         operators
     }
 
-    fn registrations(&self) -> MutexGuard<'_, Registrations> {
-        self.registrations.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The names of all operators that were ever spoken of.
+    pub(super) fn all_names(&self) -> Vec<&'static str> {
+        let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
+        by_name.values().map(|operator| operator.name()).collect()
     }
 
-    fn find_or_make(&self, name: &str) -> OperatorHandle {
-        let mut by_name = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
-        *by_name
-            .entry(name.to_owned())
-            .or_insert_with(|| OperatorHandle(Box::leak(Box::new(OperatorEntry::new(name.to_owned())))))
+    pub(super) fn registry(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn define(&self, schema: FunctionSchema) -> Result<OperatorHandle> {
+    pub(super) fn claim_namespace(&self, namespace: &str, place: Place) -> Result<Registration> {
+        self.registry().claim_namespace(namespace, place)
+    }
+
+    /// Defines an operator, with its composite kernel if it has one. All or nothing.
+    pub(super) fn define(
+        &self,
+        schema: FunctionSchema,
+        is_inferred: bool,
+        kernel: Option<Kernel>,
+        place: Place,
+    ) -> Result<(OperatorHandle, Vec<Registration>)> {
         let name = schema.name().to_string();
-        let registrations = self.registrations();
-        let operator = self.find_or_make(&name);
-        if operator.schema().is_some() {
-            return Err(Error::new(
-                ErrorKind::Registration,
-                format!(
-                    "Tried to register an operator ({schema}) with the same name and overload name multiple times"
-                ),
-            ));
+        let keys = [DispatchKey::CompositeImplicitAutograd];
+
+        let mut registry = self.registry();
+        registry.check_definition(&schema, place)?;
+        if let Some(kernel) = &kernel {
+            registry.check_kernel(&name, Some((&schema, place)), &keys, kernel, false)?;
         }
-        operator.0.schema.store(Some(Box::leak(Box::new(schema))));
-        recompute(operator, &registrations);
-        Ok(operator)
+        let schema: &'static FunctionSchema = Box::leak(Box::new(schema));
+        let operator = self.find_or_make(&name, &registry);
+        let mut registrations = vec![registry.define(Definition { schema, place, is_inferred })];
+        if let Some(kernel) = kernel {
+            registrations.push(registry.implement(&name, &keys, Box::leak(Box::new(kernel)), false));
+            refresh(operator, &registry, &keys);
+        }
+        operator.0.schema.store(Some(schema));
+        Ok((operator, registrations))
     }
 
-    pub(super) fn implement(&self, name: &str, keys: &[DispatchKey], kernel: Kernel) -> Result<()> {
-        let kernel: &'static Kernel = Box::leak(Box::new(kernel));
-        let mut registrations = self.registrations();
-        let operator = self.find_or_make(name);
-        let kernels = registrations.kernels.entry(name.to_owned()).or_default();
-        for key in keys {
-            kernels.entry(*key).or_default().insert(0, kernel);
+    /// Registers a kernel for keys of an operator. All or nothing.
+    pub(super) fn implement(
+        &self,
+        name: &str,
+        keys: &[DispatchKey],
+        kernel: Kernel,
+        overrides: bool,
+    ) -> Result<Registration> {
+        let mut registry = self.registry();
+        registry.check_kernel(name, None, keys, &kernel, overrides)?;
+        let registration = registry.implement(name, keys, Box::leak(Box::new(kernel)), overrides);
+        refresh(self.find_or_make(name, &registry), &registry, keys);
+        Ok(registration)
+    }
+
+    /// Makes a kernel that of keys of all operators. All or nothing.
+    pub(super) fn set_fallback(&self, keys: &[DispatchKey], kernel: Kernel) -> Result<Registration> {
+        let mut registry = self.registry();
+        registry.check_fallback(keys, &kernel)?;
+        let registration = registry.set_fallback(keys, Box::leak(Box::new(kernel)));
+        self.refresh_all(&registry, keys);
+        Ok(registration)
+    }
+
+    /// Takes registrations back, the last first.
+    pub(super) fn deregister(&self, registrations: Vec<Registration>) {
+        let mut registry = self.registry();
+        for registration in registrations.iter().rev() {
+            registry.remove(registration);
+            match registration {
+                Registration::Namespace(_) => {}
+                Registration::Definition(name) => self.find_or_make(name, &registry).0.schema.store(None),
+                Registration::Kernels { operator, keys, .. } => {
+                    refresh(self.find_or_make(operator, &registry), &registry, keys);
+                }
+                Registration::Fallbacks(keys) => self.refresh_all(&registry, keys),
+            }
         }
-        recompute(operator, &registrations);
-        Ok(())
+    }
+
+    /// The operator of a name; a new one's table has the fallbacks.
+    pub(super) fn find_or_make(&self, name: &str, registry: &Registry) -> OperatorHandle {
+        let mut by_name = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(operator) = by_name.get(name) {
+            return *operator;
+        }
+        let operator = OperatorHandle(Box::leak(Box::new(OperatorEntry::new(name.to_owned()))));
+        refresh_slots(operator, None, registry, 0..NUM_RUNTIME_ENTRIES);
+        by_name.insert(name.to_owned(), operator);
+        operator
+    }
+
+    fn refresh_all(&self, registry: &Registry, keys: &[DispatchKey]) {
+        let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
+        for operator in by_name.values() {
+            refresh(*operator, registry, keys);
+        }
     }
 }
 
-/// Fills the table of an operator from what is registered for it.
-fn recompute(operator: OperatorHandle, registrations: &Registrations) {
-    let none = BTreeMap::new();
-    let kernels = registrations.kernels.get(operator.name()).unwrap_or(&none);
-    let mut mask = DispatchKeySet::FULL;
-    for index in 0..NUM_RUNTIME_ENTRIES {
-        let key = DispatchKey::from_table_index(index);
-        let kernel = choose(key, kernels, &registrations.fallbacks);
-        operator.0.table[index].store(kernel);
-        if kernel.is_none_or(Kernel::is_fallthrough) && !DispatchKeySet::is_backend_key(key) {
-            mask = mask.remove(key);
-        }
+/// Fills the slots of an operator's table that depend on the registrations for `keys`.
+fn refresh(operator: OperatorHandle, registry: &Registry, keys: &[DispatchKey]) {
+    let registrations = registry.of(operator.name());
+    if keys.iter().any(|key| key.is_alias()) {
+        return refresh_slots(operator, registrations, registry, 0..NUM_RUNTIME_ENTRIES);
     }
-    operator.0.mask.store(mask.raw_repr(), Ordering::Relaxed);
+    for key in keys {
+        refresh_slots(operator, registrations, registry, table::affected(*key));
+    }
 }
 
-/// The kernel of a runtime key, by PyTorch's order of precedence.
-fn choose(
+fn refresh_slots(
+    operator: OperatorHandle,
+    registrations: Option<&Registrations>,
+    registry: &Registry,
+    slots: impl Iterator<Item = usize>,
+) {
+    let mut masks_change = false;
+    for slot in slots {
+        let (kernel, source) = computed(DispatchKey::from_table_index(slot), registrations, registry);
+        masks_change |= operator.0.fill(slot, kernel, source);
+    }
+    if masks_change {
+        operator.0.refresh_masks();
+    }
+}
+
+/// What the slot of a runtime key should hold.
+pub(super) fn computed(
     key: DispatchKey,
-    kernels: &BTreeMap<DispatchKey, Vec<&'static Kernel>>,
-    fallbacks: &BTreeMap<DispatchKey, &'static Kernel>,
-) -> Option<&'static Kernel> {
-    let newest = |key: DispatchKey| kernels.get(&key).and_then(|kernels| kernels.first()).copied();
-    let backend = key == DispatchKey::Undefined || DispatchKeySet::is_backend_key(key);
-    newest(key)
-        .or_else(|| if backend { newest(DispatchKey::CompositeExplicitAutograd) } else { None })
-        .or_else(|| if backend { newest(DispatchKey::CompositeImplicitAutograd) } else { None })
-        .or_else(|| fallbacks.get(&key).copied())
+    registrations: Option<&Registrations>,
+    registry: &Registry,
+) -> (Option<&'static Kernel>, KernelSource) {
+    let newest = |key| registrations.and_then(|registrations| registrations.newest(key));
+    match table::choose(key, &|key| newest(key).is_some()) {
+        (KernelSource::AmbiguousAutogradOther, _) => {
+            (Some(ambiguous_autograd_other()), KernelSource::AmbiguousAutogradOther)
+        }
+        (source, Some(under)) => (newest(under), source),
+        (_, None) => match registry.fallback(key).or_else(|| default_fallback(key)) {
+            Some(kernel) => (Some(kernel), KernelSource::BackendFallback),
+            None => (None, KernelSource::Missing),
+        },
+    }
 }
 
 impl fmt::Debug for Dispatcher {

@@ -5,11 +5,13 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
+use super::inferred::InferredSchema;
 use super::key_set::DispatchKeySet;
 use super::operator::OperatorHandle;
 use super::signature::Signature;
-use super::value::Stack;
+use super::value::{self, Stack, Value};
 use crate::error::Result;
+use crate::tensor::Tensor;
 
 /// A boxed kernel: of the operator it was called as, the keys, and the stack whose arguments it replaces by
 /// its results.
@@ -20,7 +22,9 @@ pub struct Kernel {
     /// An `Arc<S::Function>`, where it is typed.
     typed: Option<Box<dyn Any + Send + Sync>>,
     signature: Option<TypeId>,
+    inferred: Option<InferredSchema>,
     boxed: Option<Arc<BoxedFunction>>,
+    name: Option<String>,
     registered_at: &'static Location<'static>,
 }
 
@@ -29,9 +33,11 @@ impl Kernel {
     #[track_caller]
     pub(crate) fn typed<S: Signature>(function: Arc<S::Function>) -> Self {
         let shared = Arc::clone(&function);
+        let returns_written_arguments = S::return_names().is_none();
         let boxed: Arc<BoxedFunction> = Arc::new(move |operator, keys, stack| {
-            // Results that are written arguments are those, whatever the kernel returns.
-            let written = operator.written_results(stack);
+            // Results that are written arguments are those: a kernel that returns nothing leaves them to us.
+            let written =
+                if returns_written_arguments { operator.written_results(stack) } else { Stack::new() };
             S::call_boxed(&shared, keys, stack)?;
             stack.extend(written);
             Ok(())
@@ -39,8 +45,9 @@ impl Kernel {
         Self {
             typed: Some(Box::new(function)),
             signature: Some(TypeId::of::<S>()),
+            inferred: Some(InferredSchema::of::<S>()),
             boxed: Some(boxed),
-            registered_at: Location::caller(),
+            ..Self::fallthrough()
         }
     }
 
@@ -49,18 +56,41 @@ impl Kernel {
     pub fn boxed(
         function: impl Fn(OperatorHandle, DispatchKeySet, &mut Stack) -> Result<()> + Send + Sync + 'static,
     ) -> Self {
-        Self {
-            typed: None,
-            signature: None,
-            boxed: Some(Arc::new(function)),
-            registered_at: Location::caller(),
-        }
+        Self { boxed: Some(Arc::new(function)), ..Self::fallthrough() }
     }
 
     /// The marker that a key has nothing to do here: it is left out of the calls' keys.
     #[track_caller]
     pub fn fallthrough() -> Self {
-        Self { typed: None, signature: None, boxed: None, registered_at: Location::caller() }
+        Self {
+            typed: None,
+            signature: None,
+            inferred: None,
+            boxed: None,
+            name: None,
+            registered_at: Location::caller(),
+        }
+    }
+
+    /// A name for dumps, in the place of where it was made (`debug`).
+    #[must_use]
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()), ..self }
+    }
+
+    /// The kernel with a check of its results. It is boxed then, and keeps its type for comparison with a schema.
+    #[must_use]
+    pub(super) fn checked(
+        self,
+        check: fn(OperatorHandle, arguments: &[Tensor], results: &[Value]) -> Result<()>,
+    ) -> Self {
+        let Some(function) = self.boxed else { return self };
+        let boxed: Arc<BoxedFunction> = Arc::new(move |operator, keys, stack| {
+            let arguments = value::tensors(stack);
+            function(operator, keys, stack)?;
+            check(operator, &arguments, stack)
+        });
+        Self { typed: None, signature: None, boxed: Some(boxed), ..self }
     }
 
     /// Whether it is the [`fallthrough`](Self::fallthrough) marker.
@@ -82,6 +112,20 @@ impl Kernel {
         self.signature
     }
 
+    /// What its type says of the schema; nothing for boxed kernels.
+    pub(super) fn inferred(&self) -> Option<&InferredSchema> {
+        self.inferred.as_ref()
+    }
+
+    /// In which ways it can be called, for dumps.
+    pub(super) fn forms(&self) -> &'static str {
+        match (&self.typed, &self.boxed) {
+            (Some(_), _) => "[ boxed unboxed ]",
+            (None, Some(_)) => "[ boxed ]",
+            (None, None) => "[ fallthrough ]",
+        }
+    }
+
     pub(super) fn call_boxed(
         &self,
         operator: OperatorHandle,
@@ -90,18 +134,28 @@ impl Kernel {
     ) -> Result<()> {
         match &self.boxed {
             Some(function) => function(operator, keys, stack),
-            None => Err(operator.fell_through(keys)),
+            // The table changes slot by slot while calls go on: a key may be among a call's keys that has just
+            // become one with nothing to do.
+            None => operator.call_below(keys, stack),
+        }
+    }
+}
+
+impl fmt::Display for Kernel {
+    /// Its name or where it was made, as in dumps.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_fallthrough() {
+            f.write_str("fallthrough ")?;
+        }
+        match &self.name {
+            Some(name) => f.write_str(name),
+            None => write!(f, "registered at {}", self.registered_at),
         }
     }
 }
 
 impl fmt::Debug for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match (&self.typed, &self.boxed) {
-            (Some(_), _) => "boxed unboxed",
-            (None, Some(_)) => "boxed",
-            (None, None) => "fallthrough",
-        };
-        write!(f, "Kernel({kind}, registered at {})", self.registered_at)
+        write!(f, "Kernel({self} {})", self.forms())
     }
 }

@@ -14,9 +14,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use c10_core::{DeviceType, Error, ErrorKind};
+use c10_core::DeviceType;
 
 use super::key_set::DispatchKeySet;
+use crate::error::{Error, ErrorKind};
 
 macro_rules! numbered {
     ($(#[$doc:meta])* $type:ident { $($(#[$variant_doc:meta])* $variant:ident = $number:literal $name:literal,)* }) => {

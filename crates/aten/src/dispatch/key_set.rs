@@ -242,10 +242,16 @@ impl DispatchKeySet {
 
     /// The backend that wins.
     pub const fn highest_backend(self) -> Option<Backend> {
-        match u64::BITS - (self.0 & BACKENDS).leading_zeros() {
+        match self.highest_backend_number() {
             0 => None,
-            number => Some(Backend::ALL[number as usize - 1]),
+            number => Some(Backend::ALL[number - 1]),
         }
+    }
+
+    /// Number of the highest backend; 0 for none.
+    #[inline]
+    pub(super) const fn highest_backend_number(self) -> usize {
+        (u64::BITS - (self.0 & BACKENDS).leading_zeros()) as usize
     }
 
     /// The key to be served first: *undefined* without a functionality, half a key where a functionality lacks

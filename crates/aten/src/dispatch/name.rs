@@ -3,9 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use c10_core::{Error, ErrorKind};
-
 use super::schema_parse;
+use crate::error::{Error, ErrorKind};
 
 /// `namespace::name` and the overload, which is empty for the default one. PyTorch's `OperatorName`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

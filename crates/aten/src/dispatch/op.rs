@@ -5,7 +5,9 @@ use std::marker::PhantomData;
 use std::sync::OnceLock;
 
 use super::dispatcher::Dispatcher;
+use super::inferred::InferredSchema;
 use super::operator::OperatorHandle;
+use super::signature::Signature;
 use crate::error::{Error, Result};
 
 /// A typed handle on an operator of the process's [`Dispatcher`] (`c10::TypedOperatorHandle`), looked up when
@@ -18,7 +20,7 @@ pub struct Op<S> {
     signature: PhantomData<S>,
 }
 
-impl<S> Op<S> {
+impl<S: Signature> Op<S> {
     /// A handle on `namespace::name` and an overload, which is empty for the default one.
     pub const fn new(name: &'static str, overload: &'static str) -> Self {
         Self { name, overload, operator: OnceLock::new(), signature: PhantomData }
@@ -27,7 +29,8 @@ impl<S> Op<S> {
     /// The operator.
     ///
     /// # Errors
-    /// [`ErrorKind::NotImplemented`](crate::ErrorKind::NotImplemented) when nobody has registered it.
+    /// [`ErrorKind::NotImplemented`](crate::ErrorKind::NotImplemented) when nobody has defined it,
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when its schema is none for `S`.
     #[inline]
     pub fn operator(&self) -> Result<OperatorHandle> {
         match self.operator.get() {
@@ -40,9 +43,15 @@ impl<S> Op<S> {
     fn find(&self) -> Result<OperatorHandle> {
         let dot = if self.overload.is_empty() { "" } else { "." };
         let name = format!("{}{dot}{}", self.name, self.overload);
-        let operator = Dispatcher::global()
-            .find(&name)
-            .ok_or_else(|| Error::not_implemented(format!("there is no operator {name}")))?;
+        let operator = Dispatcher::global().require(&name)?;
+        let schema = operator.schema();
+        let inferred = InferredSchema::of::<S>();
+        if let Some((schema, reason)) = schema.and_then(|schema| Some((schema, inferred.mismatch(schema)?))) {
+            return Err(Error::invalid_argument(format!(
+                "Tried to access or call an operator with a wrong signature.\n  operator: {schema}\n  accessed/called \
+                 as: {inferred}\n  reason: {reason}"
+            )));
+        }
         Ok(*self.operator.get_or_init(|| operator))
     }
 }

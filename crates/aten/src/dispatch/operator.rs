@@ -1,19 +1,22 @@
 //! [`OperatorHandle`]: an operator, its schema and its table of kernels (`c10::OperatorHandle`,
 //! `c10::impl::OperatorEntry`).
 //!
-//! The table has one slot for each runtime key, and is recomputed by the dispatcher, under its lock, whenever
-//! a registration changes. Calls read it with no lock.
+//! The table has one slot for each runtime key. The dispatcher fills it, under its lock, whenever a
+//! registration changes; calls read it with no lock. A call that runs meanwhile finds in each slot what was
+//! there before or what comes after.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use super::kernel::Kernel;
-use super::key::NUM_RUNTIME_ENTRIES;
+use super::key::{Backend, DispatchKey, NUM_RUNTIME_ENTRIES};
 use super::key_set::DispatchKeySet;
 use super::local::LocalDispatchKeySet;
+use super::missing;
 use super::schema::FunctionSchema;
 use super::slot::Slot;
-use super::value::{Stack, Value};
+use super::table::KernelSource;
+use super::value::{self, Stack};
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
@@ -23,11 +26,13 @@ pub struct OperatorHandle(pub(super) &'static OperatorEntry);
 
 pub(super) struct OperatorEntry {
     /// `namespace::name.overload`.
-    pub(super) name: String,
+    name: String,
     pub(super) schema: Slot<FunctionSchema>,
-    pub(super) table: [Slot<Kernel>; NUM_RUNTIME_ENTRIES],
-    /// The keys whose kernels are not fallthrough.
-    pub(super) mask: AtomicU64,
+    table: [Slot<Kernel>; NUM_RUNTIME_ENTRIES],
+    /// For each slot why it holds what it holds; for texts alone.
+    sources: [AtomicU8; NUM_RUNTIME_ENTRIES],
+    /// The keys that have something to do: for calls without a backend, then for those of each backend.
+    masks: [AtomicU64; Backend::COUNT + 1],
 }
 
 impl OperatorEntry {
@@ -36,8 +41,50 @@ impl OperatorEntry {
             name,
             schema: Slot::new(),
             table: [const { Slot::new() }; NUM_RUNTIME_ENTRIES],
-            mask: AtomicU64::new(DispatchKeySet::FULL.raw_repr()),
+            sources: [const { AtomicU8::new(KernelSource::Missing as u8) }; NUM_RUNTIME_ENTRIES],
+            masks: [const { AtomicU64::new(DispatchKeySet::FULL.raw_repr()) }; Backend::COUNT + 1],
         }
+    }
+
+    /// What a slot holds, and why.
+    pub(super) fn slot(&self, index: usize) -> (Option<&'static Kernel>, KernelSource) {
+        (
+            self.table[index].load(),
+            KernelSource::ALL[usize::from(self.sources[index].load(Ordering::Relaxed))],
+        )
+    }
+
+    /// Fills a slot. Says whether the masks must be [made anew](Self::refresh_masks).
+    pub(super) fn fill(&self, index: usize, kernel: Option<&'static Kernel>, source: KernelSource) -> bool {
+        let had_nothing_to_do = self.table[index].load().is_some_and(Kernel::is_fallthrough);
+        self.sources[index].store(source as u8, Ordering::Relaxed);
+        self.table[index].store(kernel);
+        had_nothing_to_do != kernel.is_some_and(Kernel::is_fallthrough)
+    }
+
+    /// Leaves out of the calls' keys, for each backend, those whose slot is fallthrough.
+    pub(super) fn refresh_masks(&self) {
+        for (backend, mask) in self.masks.iter().enumerate() {
+            mask.store(self.computed_mask(backend).raw_repr(), Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn mask(&self, backend: usize) -> DispatchKeySet {
+        DispatchKeySet::from_raw_repr(self.masks[backend].load(Ordering::Relaxed))
+    }
+
+    /// What the mask of a backend, by its number, or of calls without one should be.
+    pub(super) fn computed_mask(&self, backend: usize) -> DispatchKeySet {
+        // A call without a backend finds the first backend's slot: see `DispatchKeySet::table_index`.
+        let backend = backend.checked_sub(1).map_or(Backend::ALL[0], |index| Backend::ALL[index]);
+        let mut mask = DispatchKeySet::FULL;
+        for (index, key) in DispatchKey::runtime_keys().enumerate() {
+            let of_backend = key.backend().is_none_or(|of| of == backend);
+            if of_backend && self.table[index].load().is_some_and(Kernel::is_fallthrough) {
+                mask = mask.remove(key);
+            }
+        }
+        mask
     }
 }
 
@@ -52,6 +99,17 @@ impl OperatorHandle {
         self.0.schema.load()
     }
 
+    /// Whether a call under this key finds a kernel, its own or another (`hasComputedKernelForDispatchKey`).
+    pub fn has_kernel_for(self, key: DispatchKey) -> bool {
+        key.table_index()
+            .is_some_and(|index| self.0.slot(index).0.is_some_and(|kernel| !kernel.is_fallthrough()))
+    }
+
+    /// Why a call under this key finds what it finds.
+    pub fn kernel_source(self, key: DispatchKey) -> KernelSource {
+        key.table_index().map_or(KernelSource::Missing, |index| self.0.slot(index).1)
+    }
+
     /// Calls it by its schema's arguments, in their order and all of them; they are replaced by the results.
     ///
     /// # Errors
@@ -64,7 +122,8 @@ impl OperatorHandle {
     }
 
     /// Calls the kernel of the highest of `keys`, whatever the arguments and the thread say
-    /// (`redispatchBoxed`).
+    /// (`redispatchBoxed`). A kernel for `key` passes what it was given and
+    /// [`full_after`](DispatchKeySet::full_after)`(key)` have in common.
     ///
     /// # Errors
     /// As [`call_boxed`](Self::call_boxed).
@@ -72,8 +131,19 @@ impl OperatorHandle {
         self.call_boxed_for_keys(self.mask(keys), stack)
     }
 
+    /// As [`redispatch_boxed`](Self::redispatch_boxed), of keys less the highest.
+    pub(super) fn call_below(self, keys: DispatchKeySet, stack: &mut Stack) -> Result<()> {
+        match keys.highest_functionality() {
+            Some(highest) => {
+                let below = keys.minus(DispatchKeySet::of_functionalities(&[highest]));
+                self.redispatch_boxed(below, stack)
+            }
+            None => Err(missing::error(self, keys)),
+        }
+    }
+
     fn call_boxed_for_keys(self, keys: DispatchKeySet, stack: &mut Stack) -> Result<()> {
-        let arguments: Vec<Tensor> = tensors(stack);
+        let arguments = value::tensors(stack);
         self.kernel(keys)
             .and_then(|kernel| kernel.call_boxed(self, keys, stack))
             .map_err(|error| error.with_operator(self.name()).with_tensors(&arguments))
@@ -87,29 +157,15 @@ impl OperatorHandle {
 
     #[inline]
     pub(super) fn mask(self, keys: DispatchKeySet) -> DispatchKeySet {
-        DispatchKeySet::from_raw_repr(keys.raw_repr() & self.0.mask.load(Ordering::Relaxed))
+        keys & self.0.mask(keys.highest_backend_number())
     }
 
     #[inline]
     pub(super) fn kernel(self, keys: DispatchKeySet) -> Result<&'static Kernel> {
         match self.0.table[keys.table_index()].load() {
             Some(kernel) => Ok(kernel),
-            None => Err(self.missing(keys)),
+            None => Err(missing::error(self, keys)),
         }
-    }
-
-    #[cold]
-    fn missing(self, keys: DispatchKeySet) -> Error {
-        Error::not_implemented(format!(
-            "Could not run '{}' with arguments from the '{:?}' backend",
-            self.name(),
-            keys.highest_priority_key()
-        ))
-    }
-
-    #[cold]
-    pub(super) fn fell_through(self, keys: DispatchKeySet) -> Error {
-        Error::not_implemented(format!("'{}' was called on a fallthrough key of {keys:?}", self.name()))
     }
 
     #[cold]
@@ -120,7 +176,7 @@ impl OperatorHandle {
     }
 
     /// The arguments on the stack that are results too, in the order of the results.
-    pub(super) fn written_results(self, stack: &Stack) -> Vec<Value> {
+    pub(super) fn written_results(self, stack: &Stack) -> Stack {
         match self.schema() {
             Some(schema) => written_results(schema).filter_map(|at| stack.get(at).cloned()).collect(),
             None => Vec::new(),
@@ -137,12 +193,6 @@ fn written_results(schema: &FunctionSchema) -> impl Iterator<Item = usize> {
         let sets = of(&result.alias)?;
         schema.arguments().iter().position(|argument| of(&argument.alias).as_ref() == Some(&sets))
     })
-}
-
-fn tensors(stack: &Stack) -> Vec<Tensor> {
-    let mut tensors = Vec::new();
-    stack.iter().for_each(|value| value.for_each_tensor(&mut |tensor| tensors.push(tensor.clone())));
-    tensors
 }
 
 impl fmt::Debug for OperatorHandle {

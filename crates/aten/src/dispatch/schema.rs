@@ -6,11 +6,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use c10_core::{Device, Error, ErrorKind};
+use c10_core::Device;
 
 use super::arg_type::{AliasInfo, ArgType};
 use super::name::OperatorName;
 use super::schema_parse;
+use crate::error::{Error, ErrorKind};
 
 /// What an operator takes and returns. PyTorch's `FunctionSchema`.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,10 +1,11 @@
 //! Reads the default of an argument, which depends on its type.
 
-use c10_core::{Device, Error};
+use c10_core::Device;
 
 use super::arg_type::ArgType;
 use super::schema::DefaultValue;
 use super::schema_lex::{Kind, Lexer, Token};
+use crate::error::Error;
 
 /// Elements of a list that one default stands for.
 const MAX_REPEATED: u32 = 1 << 16;

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use c10_core::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind};
 
 /// Words that are no names.
 const KEYWORDS: [&str; 27] = [

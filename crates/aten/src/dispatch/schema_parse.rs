@@ -9,13 +9,12 @@
 //! Depth of types and length of repeated defaults are bounded, so that no text takes more stack or memory than
 //! in proportion to its length.
 
-use c10_core::{Error, ErrorKind};
-
 use super::arg_type::{AliasInfo, AliasSet, ArgType};
 use super::name::OperatorName;
 use super::schema::{Argument, FunctionSchema, Return};
 use super::schema_default;
 use super::schema_lex::{Kind, Lexer, Token};
+use crate::error::{Error, ErrorKind};
 
 /// Words and suffixes of one type: bounds how deep types stand within types.
 const MAX_TYPE_PARTS: usize = 256;

@@ -22,8 +22,8 @@ pub trait Signature: 'static {
     /// The types of the arguments, each by its names in the schema grammar.
     fn argument_names() -> Vec<&'static [&'static str]>;
 
-    /// How many results it makes; see [`Ret::COUNT`].
-    fn return_count() -> Option<usize>;
+    /// The types of the results, each by its names in the schema grammar; see [`Ret::names`].
+    fn return_names() -> Option<Vec<&'static [&'static str]>>;
 
     /// Calls a typed kernel with boxed arguments, and puts its results in their place.
     ///
@@ -35,13 +35,21 @@ pub trait Signature: 'static {
 /// A function or closure that can be a kernel: of the arguments alone, or with the key set before them, by
 /// which it can redispatch. `M` is found by the compiler.
 pub trait IntoKernel<M> {
-    /// The kernel.
+    /// The kernel, made where this is called.
+    #[track_caller]
     fn into_kernel(self) -> Kernel;
 }
 
 /// Marks the form that takes the key set.
 #[derive(Debug)]
 pub struct WithKeys<S>(std::marker::PhantomData<S>);
+
+/// A kernel is one already.
+impl IntoKernel<Kernel> for Kernel {
+    fn into_kernel(self) -> Kernel {
+        self
+    }
+}
 
 macro_rules! signatures {
     ($($count:literal: $($P:ident $p:ident)*;)*) => {$(
@@ -52,8 +60,8 @@ macro_rules! signatures {
                 vec![$($P::NAMES),*]
             }
 
-            fn return_count() -> Option<usize> {
-                R::COUNT
+            fn return_names() -> Option<Vec<&'static [&'static str]>> {
+                R::names()
             }
 
             fn call_boxed(function: &Self::Function, keys: DispatchKeySet, stack: &mut Stack) -> Result<()> {

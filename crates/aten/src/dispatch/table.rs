@@ -10,9 +10,9 @@
 //! 6. for FuncTorchBatched: its decomposition;
 //! 7. the fallback of the key for all operators.
 //!
-//! For an autograd key, 3 and 4 do not apply when a backend of that key has a kernel of its own, or all have by
+//! For an autograd key, 4 does not apply when a backend of that key has a kernel of its own, or all have by
 //! CompositeExplicitAutograd: the composite would differentiate itself where the backend's kernel does not. For
-//! AutogradOther, which many backends share, nobody can tell then: calls are refused.
+//! AutogradOther, which many backends share, nobody can tell in the first case: calls are refused.
 
 use std::fmt;
 
@@ -43,6 +43,20 @@ pub enum KernelSource {
     Missing,
 }
 
+impl KernelSource {
+    pub(super) const ALL: [Self; 9] = [
+        Self::Kernel,
+        Self::DefaultBackend,
+        Self::Math,
+        Self::Nested,
+        Self::Autograd,
+        Self::Batched,
+        Self::AmbiguousAutogradOther,
+        Self::BackendFallback,
+        Self::Missing,
+    ];
+}
+
 impl fmt::Display for KernelSource {
     /// As in PyTorch's dumps.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -62,7 +76,10 @@ impl fmt::Display for KernelSource {
 
 /// Where a runtime key's kernel comes from, and the key of registration that it stands under there. `has` says
 /// for which keys the operator has kernels.
-pub(super) fn choose(key: DispatchKey, has: &dyn Fn(DispatchKey) -> bool) -> (KernelSource, Option<DispatchKey>) {
+pub(super) fn choose(
+    key: DispatchKey,
+    has: &dyn Fn(DispatchKey) -> bool,
+) -> (KernelSource, Option<DispatchKey>) {
     let covers = |alias: DispatchKey| DispatchKeySet::runtime_of(alias).has(key);
     let offers = |alias: DispatchKey| covers(alias) && has(alias);
     let undefined = key == DispatchKey::Undefined;
@@ -71,23 +88,23 @@ pub(super) fn choose(key: DispatchKey, has: &dyn Fn(DispatchKey) -> bool) -> (Ke
     if has(key) {
         return found(KernelSource::Kernel, key);
     }
-    for alias in [DispatchKey::CompositeExplicitAutogradNonFunctional, DispatchKey::CompositeExplicitAutograd] {
+    for alias in [DispatchKey::CompositeExplicitAutogradNonFunctional, DispatchKey::CompositeExplicitAutograd]
+    {
         if offers(alias) || (undefined && has(alias)) {
             return found(KernelSource::DefaultBackend, alias);
         }
     }
-    let backends = DispatchKeySet::backends_of_autograd(key);
-    let backend_has_kernel = has(DispatchKey::CompositeExplicitAutograd) || backends.iter().any(has);
     let nested = DispatchKey::CompositeImplicitAutogradNestedTensor;
-    if offers(nested) && !backend_has_kernel {
+    if offers(nested) {
         return found(KernelSource::Nested, nested);
     }
+    let backend_has_kernel = DispatchKeySet::backends_of_autograd(key).iter().any(has);
     let math = DispatchKey::CompositeImplicitAutograd;
     if offers(math) || (undefined && has(math)) {
-        if key.functionality() == Some(Functionality::AutogradOther) && backends.iter().any(has) {
+        if key.functionality() == Some(Functionality::AutogradOther) && backend_has_kernel {
             return (KernelSource::AmbiguousAutogradOther, None);
         }
-        if !backend_has_kernel {
+        if !backend_has_kernel && !has(DispatchKey::CompositeExplicitAutograd) {
             return found(KernelSource::Math, math);
         }
     }
@@ -98,4 +115,12 @@ pub(super) fn choose(key: DispatchKey, has: &dyn Fn(DispatchKey) -> bool) -> (Ke
         return found(KernelSource::Batched, DispatchKey::FuncTorchBatchedDecomposition);
     }
     (KernelSource::Missing, None)
+}
+
+/// The slots whose kernel may change with a kernel registered under `key`.
+pub(super) fn affected(key: DispatchKey) -> impl Iterator<Item = usize> {
+    let depends = move |slot: DispatchKey| {
+        key.is_alias() || slot == key || DispatchKeySet::backends_of_autograd(slot).has(key)
+    };
+    DispatchKey::runtime_keys().enumerate().filter(move |(_, slot)| depends(*slot)).map(|(index, _)| index)
 }

@@ -66,6 +66,13 @@ impl Value {
     }
 }
 
+/// The tensors among values, those in lists too.
+pub(super) fn tensors(values: &[Value]) -> Vec<Tensor> {
+    let mut tensors = Vec::new();
+    values.iter().for_each(|value| value.for_each_tensor(&mut |tensor| tensors.push(tensor.clone())));
+    tensors
+}
+
 macro_rules! from {
     ($($type:ty => $variant:ident,)*) => {$(
         impl From<$type> for Value {

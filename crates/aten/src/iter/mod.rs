@@ -12,7 +12,9 @@
 //! ```
 
 mod apart;
+pub(crate) mod blocks;
 pub(crate) mod config;
+pub(crate) mod lane;
 pub(crate) mod loops;
 mod operand;
 pub(crate) mod overlap;
@@ -28,6 +30,7 @@ use smallvec::SmallVec;
 
 pub(crate) use config::{Config, Input};
 use operand::Operand;
+pub(crate) use plan::{result_strides, walk_order};
 
 use crate::error::Result;
 use crate::ops::{Dest, Made};

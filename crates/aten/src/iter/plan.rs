@@ -127,9 +127,14 @@ fn common_shape(dests: &[Dest<'_>], inputs: &[Operand<'_>]) -> Result<Dims> {
     let given = || dests.iter().find_map(|dest| dest.given()).map(Tensor::sizes);
     let sizes = sizes.or_else(given).unwrap_or_default();
     for dest in dests {
+        // Inputs may be smaller than what is written in place, and not larger.
         if let Dest::InPlace(tensor) = dest
             && *tensor.geometry().sizes != *sizes
         {
+            let written = tensor.sizes();
+            if *shape::broadcast(&written, &sizes)? == *written {
+                return Ok(written);
+            }
             return Err(Error::shape(format!(
                 "output with shape {:?} doesn't match the broadcast shape {sizes:?}",
                 tensor.sizes()
@@ -222,6 +227,17 @@ fn output_operand<'a>(
 fn check_overlap(dest: Dest<'_>, inputs: &[Input<'_>]) -> Result<()> {
     let Some(written) = dest.given() else { return Ok(()) };
     inputs.iter().filter_map(tensor_of).try_for_each(|read| overlap::check_no_partial_overlap(written, read))
+}
+
+/// The strides of a new output over inputs of those strides, each of which covers all dimensions: for operators
+/// that find their elements in another way, and lay out results as if they did not.
+pub(crate) fn result_strides(sizes: &[i64], inputs: &[Dims]) -> Result<Dims> {
+    strides_in_order(sizes, &order(sizes, &[], inputs))
+}
+
+/// The dimensions, innermost first, in which a tensor is walked that is written alone.
+pub(crate) fn walk_order(tensor: &Tensor) -> SmallVec<[usize; 6]> {
+    order(&tensor.sizes(), &[], &[tensor.strides()])
 }
 
 /// Dense strides with the dimensions in an order, innermost first.

@@ -5,6 +5,7 @@ use crate::iter::{Config, TensorIter};
 use crate::kernels::{cpu, hooked};
 use crate::ops::Dest;
 use crate::tensor::Tensor;
+use crate::view::Strided;
 
 /// Copies the elements of `src`, broadcast, to `dest`, converted to its dtype.
 pub(crate) fn copy(dest: &Tensor, src: &Tensor) -> Result<()> {
@@ -15,6 +16,13 @@ pub(crate) fn copy(dest: &Tensor, src: &Tensor) -> Result<()> {
         // PyTorch's text.
         return Err(Error::not_implemented("Cannot copy out of meta tensor; no data!"));
     }
+    let broadcast;
+    let src = if dest.sizes() == src.sizes() {
+        src
+    } else {
+        broadcast = Strided::of(src).expand(&dest.sizes())?.view(src)?;
+        &broadcast
+    };
     if !dest.device().is_cpu() || !src.device().is_cpu() {
         return hooked::copy(dest, src);
     }

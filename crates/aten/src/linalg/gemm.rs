@@ -77,7 +77,6 @@ fn product<T: KernelElement>(
 struct Product<T> {
     kernel: Microkernel<T>,
     rows: usize,
-    cols: usize,
     a: Operand<T>,
     b: Operand<T>,
     c: *mut T,
@@ -135,7 +134,6 @@ fn product_into_rows<T: KernelElement>(
     let product = Product {
         kernel: T::microkernel(),
         rows,
-        cols,
         a: Operand::of(&a),
         b: Operand::of(&b),
         c: c.as_mut_ptr(),

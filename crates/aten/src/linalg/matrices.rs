@@ -44,6 +44,17 @@ impl MatrixLayout {
         self.cols <= 1 || self.col_stride == 1
     }
 
+    /// The batch as row-major matrices, one after the other.
+    pub(crate) fn dense(self) -> Self {
+        let (row_stride, col_stride) = (self.cols as isize, 1);
+        Self { batch_stride: self.rows as isize * row_stride, row_stride, col_stride, ..self }
+    }
+
+    /// Where a row begins.
+    fn place(&self, matrix: usize, row: usize) -> isize {
+        matrix as isize * self.batch_stride + row as isize * self.row_stride
+    }
+
     fn is_empty(&self) -> bool {
         self.batch == 0 || self.rows == 0 || self.cols == 0
     }
@@ -135,6 +146,11 @@ impl<'a, T> Matrices<'a, T> {
         Self { layout: self.layout.transposed(), ..self }
     }
 
+    /// One matrix of as many rows and no column, or of no row and as many columns, whose product is all zeros.
+    pub(crate) fn without_depth(&self, rows: usize, cols: usize) -> Self {
+        Self { layout: MatrixLayout::matrix(rows, cols, 0, 0), ..*self }
+    }
+
     /// The matrix `index` alone.
     pub(crate) fn matrix(&self, index: usize) -> Self {
         assert!(index < self.layout.batch);
@@ -142,12 +158,25 @@ impl<'a, T> Matrices<'a, T> {
         Self { first, layout: MatrixLayout { batch: 1, batch_stride: 0, ..self.layout }, memory: PhantomData }
     }
 
-    /// The element of the first matrix.
-    pub(crate) fn at(&self, row: usize, col: usize) -> &'a T {
-        assert!(self.layout.batch > 0 && row < self.layout.rows && col < self.layout.cols);
-        let place = row as isize * self.layout.row_stride + col as isize * self.layout.col_stride;
-        // SAFETY: an element of the matrix.
-        unsafe { &*self.first.wrapping_offset(place) }
+    /// A converted copy of all elements, each matrix row-major, one after the other.
+    pub(crate) fn to_dense<U: Send>(self, convert: impl Fn(T) -> U + Sync) -> Vec<U>
+    where
+        T: Copy + Sync,
+    {
+        let MatrixLayout { batch, rows, cols, .. } = self.layout;
+        let mut dense = Vec::with_capacity(batch * rows * cols);
+        for matrix in 0..batch {
+            for row in 0..rows {
+                let first = self.layout.place(matrix, row);
+                dense.extend((0..cols).map(|col| {
+                    // SAFETY: an element of the matrix.
+                    convert(unsafe {
+                        *self.first.wrapping_offset(first + col as isize * self.layout.col_stride)
+                    })
+                }));
+            }
+        }
+        dense
     }
 }
 
@@ -211,5 +240,22 @@ impl<'a, T> MatricesMut<'a, T> {
         let first = self.first.wrapping_offset(index as isize * self.layout.batch_stride);
         let layout = MatrixLayout { batch: 1, batch_stride: 0, ..self.layout };
         MatricesMut { first, layout, memory: PhantomData }
+    }
+
+    /// Replaces each element by what `update` makes of it and of its fellow in a dense batch of this size.
+    pub(crate) fn update<U: Copy>(&mut self, dense: &[U], update: impl Fn(&mut T, U)) {
+        let MatrixLayout { batch, rows, cols, col_stride, .. } = self.layout;
+        assert_eq!(dense.len(), batch * rows * cols);
+        if cols == 0 {
+            return;
+        }
+        for (index, values) in dense.chunks_exact(cols).enumerate() {
+            let first = self.layout.place(index / rows, index % rows);
+            for (col, &value) in values.iter().enumerate() {
+                let place = self.first.wrapping_offset(first + col as isize * col_stride);
+                // SAFETY: an element of the matrix, which is borrowed exclusively.
+                update(unsafe { &mut *place }, value);
+            }
+        }
     }
 }

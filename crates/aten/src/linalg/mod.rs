@@ -7,5 +7,6 @@ pub(crate) mod accumulate;
 pub(crate) mod gemm;
 pub(crate) mod matrices;
 pub(crate) mod microkernel;
+pub(crate) mod product;
 pub(crate) mod pack;
 pub(crate) mod simd;

@@ -1,7 +1,7 @@
 //! [`Dest`]: where the result of an operator goes, so that one function is its functional, its in-place and
 //! its `out=` form.
 
-use c10_core::MemoryFormat;
+use c10_core::{MemoryFormat, ScalarType};
 
 use crate::error::{Error, Result};
 use crate::tensor::{Dims, New, Tensor};
@@ -75,6 +75,38 @@ impl<'a> Dest<'a> {
             && !inputs.iter().any(|input| input.is_alias_of(dest));
         let tensor = if direct { dest.clone() } else { new.make()? };
         Ok(Output { dest: Some(dest), tensor, is_dest: direct })
+    }
+
+    /// Refuses a given tensor of another dtype: for operators whose results are not cast.
+    pub(crate) fn check_dtype(self, dtype: ScalarType) -> Result<()> {
+        match self.given() {
+            Some(given) if given.dtype() != dtype => Err(Error::dtype(format!(
+                "Expected out tensor to have dtype {}, but got {} instead",
+                dtype.name(),
+                given.dtype().name()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// A place for a result that begins as a copy of `this`, of which an operator then writes some elements,
+    /// reading `others`. In place these are the elements of `this` where they stand; a new result has `strides`.
+    pub(crate) fn output_from(self, this: &Tensor, strides: Dims, others: &[&Tensor]) -> Result<Output<'a>> {
+        self.check_dtype(this.dtype())?;
+        let mut inputs: smallvec::SmallVec<[&Tensor; 4]> = others.iter().copied().collect();
+        let strides = match self {
+            Self::InPlace(_) => this.strides(),
+            _ => strides,
+        };
+        if self.given().is_none_or(|given| !given.is_same(this)) {
+            inputs.push(this);
+        }
+        let output =
+            self.output(New::strided(this.sizes(), strides, this.dtype(), this.device()), &inputs)?;
+        if !output.is_meta() && !output.tensor.is_same(this) {
+            kernels::copy_fresh(&output.tensor, this)?;
+        }
+        Ok(output)
     }
 
     fn check(self, new: &New) -> Result<()> {

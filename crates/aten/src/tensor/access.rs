@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::slice;
 
 use c10_core::storage::{self, AccessOptions};
-use c10_core::{Complex, Element, ScalarType, bf16, f16};
+use c10_core::{Complex, Element, F8E4M3Fn, F8E5M2, ScalarType, bf16, f16};
 
 use super::Tensor;
 use super::geometry::Geometry;
@@ -24,7 +24,7 @@ use crate::error::{Error, ErrorKind, Result};
 ///
 /// # Safety
 /// Every bit pattern is a value, and `SCALAR_TYPE` is [`Element`]'s.
-pub(crate) unsafe trait Plain: Element {}
+pub unsafe trait Plain: Element {}
 
 macro_rules! plain {
     ($($element:ty),*) => {$(
@@ -32,11 +32,12 @@ macro_rules! plain {
         unsafe impl Plain for $element {}
     )*};
 }
-plain!(u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>);
+plain!(u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64);
+plain!(Complex<f16>, Complex<f32>, Complex<f64>, F8E4M3Fn, F8E5M2);
 
 /// The elements of a tensor that is read.
 #[derive(Debug)]
-pub(crate) struct Read<'a> {
+pub struct Read<'a> {
     geometry: &'a Geometry,
     dtype: ScalarType,
     bytes: &'a [u8],
@@ -44,7 +45,7 @@ pub(crate) struct Read<'a> {
 
 /// The elements of a tensor that is written.
 #[derive(Debug)]
-pub(crate) struct Write<'a> {
+pub struct Write<'a> {
     geometry: &'a Geometry,
     dtype: ScalarType,
     bytes: &'a mut [u8],
@@ -94,6 +95,37 @@ pub(crate) fn access<const R: usize, const W: usize, T>(
     kernel(read_views, written_views)
 }
 
+/// Runs `kernel` on the elements of tensors of the host that are read and written: how a kernel of an outside
+/// crate gets at them. It calls nothing but loops: an operator on one of the tensors would be told that they are
+/// [busy](ErrorKind::Busy). Tensors written count one write.
+///
+/// ```
+/// use aten::Tensor;
+/// use aten::tensor::access_elements;
+///
+/// let (x, out) = (Tensor::from_elements(&[1.0_f32, 4.0])?, Tensor::from_elements(&[0.0_f32, 0.0])?);
+/// access_elements([&x], [&out], |[x], [out]| {
+///     let x = x.slice::<f32>()?;
+///     out.slice::<f32>()?.iter_mut().zip(x).for_each(|(out, x)| *out = x.sqrt());
+///     Ok(())
+/// })?;
+/// assert_eq!(out.to_vec::<f32>()?, [1.0, 2.0]);
+/// # Ok::<(), aten::Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`] when a tensor that is written shares its storage with another,
+/// [`ErrorKind::NotImplemented`] when the host cannot reach one, [`ErrorKind::Shape`] when a storage was shrunk
+/// below its tensor, [`ErrorKind::Busy`] when another thread has one that it would have to wait for; else what
+/// `kernel` returns.
+pub fn access_elements<const R: usize, const W: usize, T>(
+    reads: [&Tensor; R],
+    writes: [&Tensor; W],
+    kernel: impl FnOnce([Read<'_>; R], [Write<'_>; W]) -> Result<T>,
+) -> Result<T> {
+    access(reads, writes, Fresh::No, kernel)
+}
+
 /// Under the lock: each storage holds its tensor.
 fn check_bounds(geometries: &[Cow<'_, Geometry>]) -> Result<()> {
     geometries.iter().try_for_each(|geometry| check_end(geometry.end_bytes, geometry.storage.nbytes()))
@@ -111,19 +143,27 @@ pub(crate) fn check_end(end_bytes: usize, nbytes: usize) -> Result<()> {
 }
 
 impl<'a> Read<'a> {
-    pub(crate) fn sizes(&self) -> &'a [i64] {
+    /// The type of an element.
+    pub fn dtype(&self) -> ScalarType {
+        self.dtype
+    }
+
+    /// The size of each dimension.
+    pub fn sizes(&self) -> &'a [i64] {
         &self.geometry.sizes
     }
 
-    pub(crate) fn strides(&self) -> &'a [i64] {
+    /// The stride of each dimension, in elements.
+    pub fn strides(&self) -> &'a [i64] {
         &self.geometry.strides
     }
 
     /// The elements from the tensor's first to its last in the storage, whatever lies between.
     ///
     /// # Errors
-    /// [`ErrorKind::Dtype`] when the tensor's elements are no `T`s; a `bool` tensor gives `u8`s.
-    pub(crate) fn elements<T: Plain>(&self) -> Result<&'a [T]> {
+    /// [`ErrorKind::Dtype`] when the tensor's elements are no `T`s; a `bool` tensor gives `u8`s, and every real one
+    /// gives its bits as unsigned integers, too.
+    pub fn elements<T: Plain>(&self) -> Result<&'a [T]> {
         let bytes = span(self.geometry, self.dtype, T::SCALAR_TYPE, self.bytes.len())?;
         cast(&self.bytes[bytes])
     }
@@ -154,29 +194,41 @@ impl<'a> Read<'a> {
     ///
     /// # Errors
     /// As [`elements`](Self::elements); [`ErrorKind::InvalidArgument`] when it is not contiguous.
-    pub(crate) fn slice<T: Plain>(&self) -> Result<&'a [T]> {
+    pub fn slice<T: Plain>(&self) -> Result<&'a [T]> {
         check_contiguous(self.geometry)?;
         self.elements()
     }
 }
 
 impl<'a> Write<'a> {
-    pub(crate) fn sizes(&self) -> &'a [i64] {
+    /// The size of each dimension.
+    pub fn sizes(&self) -> &'a [i64] {
         &self.geometry.sizes
     }
 
-    pub(crate) fn strides(&self) -> &'a [i64] {
+    /// The stride of each dimension, in elements.
+    pub fn strides(&self) -> &'a [i64] {
         &self.geometry.strides
     }
 
+    pub(crate) fn dtype(&self) -> ScalarType {
+        self.dtype
+    }
+
     /// As [`Read::elements`], to write.
-    pub(crate) fn elements<T: Plain>(self) -> Result<&'a mut [T]> {
+    ///
+    /// # Errors
+    /// As there.
+    pub fn elements<T: Plain>(self) -> Result<&'a mut [T]> {
         let bytes = span(self.geometry, self.dtype, T::SCALAR_TYPE, self.bytes.len())?;
         cast_mut(&mut self.bytes[bytes])
     }
 
     /// As [`Read::slice`], to write.
-    pub(crate) fn slice<T: Plain>(self) -> Result<&'a mut [T]> {
+    ///
+    /// # Errors
+    /// As there.
+    pub fn slice<T: Plain>(self) -> Result<&'a mut [T]> {
         check_contiguous(self.geometry)?;
         self.elements()
     }
@@ -207,8 +259,7 @@ fn span(
     wanted: ScalarType,
     nbytes: usize,
 ) -> Result<std::ops::Range<usize>> {
-    let as_u8 = dtype == ScalarType::Bool && wanted == ScalarType::UInt8;
-    if dtype != wanted && !as_u8 {
+    if dtype != wanted && word_type(dtype) != wanted {
         return Err(Error::dtype(format!("expected elements of {}, found {}", wanted.name(), dtype.name())));
     }
     check_end(geometry.end_bytes, nbytes)?;
@@ -218,6 +269,58 @@ fn span(
     let begin = geometry.storage_offset as usize * dtype.element_size();
     Ok(begin..geometry.end_bytes)
 }
+
+/// The type of as many bits that kernels may move elements by, whatever they mean: a complex number goes by
+/// itself, since it need not be aligned as one integer.
+const fn word_type(dtype: ScalarType) -> ScalarType {
+    use ScalarType as S;
+    match dtype {
+        S::Bool | S::UInt8 | S::Int8 | S::Float8E5M2 | S::Float8E4M3Fn => S::UInt8,
+        S::UInt16 | S::Int16 | S::Float16 | S::BFloat16 => S::UInt16,
+        S::UInt32 | S::Int32 | S::Float32 => S::UInt32,
+        S::UInt64 | S::Int64 | S::Float64 => S::UInt64,
+        S::Complex32 | S::Complex64 | S::Complex128 => dtype,
+    }
+}
+
+/// Calls `$body` with `$W` being the word of a dtype: what kernels take that move elements and never compute.
+macro_rules! for_words {
+    ($dtype:expr, $W:ident => $body:expr) => {
+        match $dtype {
+            c10_core::ScalarType::Complex32 => {
+                type $W = c10_core::Complex<c10_core::f16>;
+                $body
+            }
+            c10_core::ScalarType::Complex64 => {
+                type $W = c10_core::Complex<f32>;
+                $body
+            }
+            c10_core::ScalarType::Complex128 => {
+                type $W = c10_core::Complex<f64>;
+                $body
+            }
+            dtype => match dtype.element_size() {
+                1 => {
+                    type $W = u8;
+                    $body
+                }
+                2 => {
+                    type $W = u16;
+                    $body
+                }
+                4 => {
+                    type $W = u32;
+                    $body
+                }
+                _ => {
+                    type $W = u64;
+                    $body
+                }
+            },
+        }
+    };
+}
+pub(crate) use for_words;
 
 fn cast<T: Plain>(bytes: &[u8]) -> Result<&[T]> {
     if bytes.is_empty() {

@@ -91,6 +91,12 @@ fn names_follow_the_overload() {
 }
 
 #[test]
+fn an_overload_may_have_no_method() {
+    let generated = from_table("dim(Tensor self) -> int\n  Rank.\n  rust: -\n").unwrap();
+    assert!(!generated.methods.contains("pub fn") && generated.handles.contains("DIM:"));
+}
+
+#[test]
 fn faults_name_the_file_and_line() {
     let faults = [
         fault_of(&["add(Tensor self) -> Tensor", "add(Tensor self) -> Tensor"]),

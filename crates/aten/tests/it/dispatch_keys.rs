@@ -33,7 +33,7 @@ fn numbers_are_pytorchs() {
         assert_eq!((key.number(), key.to_string().as_str()), (number, name));
         assert_eq!(name.parse::<DispatchKey>().unwrap(), key);
     }
-    assert_eq!("Foo".parse::<DispatchKey>().unwrap_err().kind(), c10_core::ErrorKind::Parse);
+    assert_eq!("Foo".parse::<DispatchKey>().unwrap_err().kind(), aten::ErrorKind::Parse);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::io::Read;
 
+use aten::ErrorKind;
 use aten::dispatch::{AliasInfo, AliasSet, ArgType, Argument, DefaultValue, FunctionSchema, OperatorName};
-use c10_core::ErrorKind;
 use proptest::prelude::*;
 
 /// The schemas that PyTorch 2.15 printed.

@@ -13,8 +13,11 @@ use clap::Args;
 #[derive(Debug, Args)]
 pub(crate) struct OpArgs {
     /// The cases.
-    #[arg(value_name = "CASES")]
-    pub(crate) cases: PathBuf,
+    #[arg(value_name = "CASES", required_unless_present = "list")]
+    pub(crate) cases: Option<PathBuf>,
+    /// Lists the operators that there are instead: schema, dtypes, backends.
+    #[arg(long, conflicts_with_all = ["cases", "results", "core", "op", "per_op"])]
+    pub(crate) list: bool,
     /// Writes what came of each call into this file, one JSON object a line.
     #[arg(long, value_name = "FILE")]
     pub(crate) results: Option<PathBuf>,

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use super::args::OpArgs;
 use super::case::Case;
 use super::judge::judge;
+use super::list::list;
 use super::read::Lines;
 use super::report::OpReport;
 use super::run::call;
@@ -17,9 +18,10 @@ use crate::progress::Progress;
 
 /// Runs the command.
 pub(crate) fn run_op(args: &OpArgs) -> ExitCode {
+    let Some(cases) = &args.cases else { return output::print(&list(args.json)) };
     // A panic of an operator is reported with its case, and not as it happens.
     panic::set_hook(Box::new(|_| {}));
-    let report = run_cases(args);
+    let report = run_cases(cases, args);
     drop(panic::take_hook());
     let report = match report {
         Ok(report) => report,
@@ -31,14 +33,13 @@ pub(crate) fn run_op(args: &OpArgs) -> ExitCode {
 }
 
 /// Calls each case that the arguments choose.
-fn run_cases(args: &OpArgs) -> Result<OpReport, String> {
-    let whole = |error: io::Error| format!("{}: {error}", args.cases.display());
-    let mut lines = Lines::open(&args.cases).map_err(whole)?;
-    let mut results =
-        args.results.as_deref().map(|path| ResultsFile::create(path, &args.cases)).transpose()?;
+fn run_cases(cases: &Path, args: &OpArgs) -> Result<OpReport, String> {
+    let whole = |error: io::Error| format!("{}: {error}", cases.display());
+    let mut lines = Lines::open(cases).map_err(whole)?;
+    let mut results = args.results.as_deref().map(|path| ResultsFile::create(path, cases)).transpose()?;
     let mut report = OpReport::default();
     let progress = Progress::endless("Calling operators");
-    let place = |(line, reason)| format!("{}: line {line}: {reason}", args.cases.display());
+    let place = |(line, reason)| format!("{}: line {line}: {reason}", cases.display());
     while let Some((line, text)) = lines.next_line().map_err(place)? {
         let case = Case::from_line(text).map_err(|reason| place((line, reason)))?;
         progress.step();
@@ -54,11 +55,7 @@ fn run_cases(args: &OpArgs) -> Result<OpReport, String> {
     results.map(ResultsFile::finish).transpose()?;
     report.finish();
     // What compares nothing proves nothing.
-    if report.operators == 0 {
-        Err(format!("{}: no case is chosen", args.cases.display()))
-    } else {
-        Ok(report)
-    }
+    if report.operators == 0 { Err(format!("{}: no case is chosen", cases.display())) } else { Ok(report) }
 }
 
 fn is_chosen(args: &OpArgs, case: &Case) -> bool {

@@ -2,6 +2,7 @@
 
 mod args;
 mod command;
+mod list;
 mod read;
 mod case;
 mod values;
@@ -15,6 +16,8 @@ mod report;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod meta_tests;
 
 pub(crate) use args::OpArgs;
 pub(crate) use command::run_op;

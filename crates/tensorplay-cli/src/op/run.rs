@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use aten::dispatch::{Argument, Dispatcher, FunctionSchema, OperatorHandle, Stack, Value};
 use aten::{ErrorKind, Tensor};
-use c10_core::{Complex, Scalar};
+use c10_core::{Complex, Device, Scalar};
 
 use super::case::Case;
 use super::outcome::{Alias, Outcome};
@@ -15,11 +15,7 @@ use super::values::CaseValue;
 
 /// Calls the operator of a case.
 pub(super) fn call(case: &Case) -> Outcome {
-    let found = Dispatcher::global().find(&case.op);
-    let Some((operator, schema)) = found.and_then(|operator| Some((operator, operator.schema()?))) else {
-        return Outcome::Missing;
-    };
-    let Some(call) = Call::new(case, operator, schema) else { return Outcome::Missing };
+    let Some(call) = Call::new(case, Device::CPU) else { return Outcome::Missing };
     match catch_unwind(AssertUnwindSafe(|| call.run())) {
         Ok(outcome) => outcome,
         Err(panic) => Outcome::Faulty(format!("panicked: {}", message(&*panic))),
@@ -27,9 +23,10 @@ pub(super) fn call(case: &Case) -> Outcome {
 }
 
 /// A call with its arguments.
-struct Call<'a> {
+pub(super) struct Call<'a> {
     operator: OperatorHandle,
     schema: &'static FunctionSchema,
+    device: Device,
     positional: Vec<Value>,
     keywords: Vec<(String, Value)>,
     tensors: Vec<Passed<'a>>,
@@ -46,10 +43,13 @@ struct Passed<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// `None` when there is no argument here such as the case has.
-    fn new(case: &'a Case, operator: OperatorHandle, schema: &'static FunctionSchema) -> Option<Self> {
+    /// The case's call, with its tensors on a device. `None` when there is no such operator here, or no argument such
+    /// as the case has.
+    pub(super) fn new(case: &'a Case, device: Device) -> Option<Self> {
+        let operator = Dispatcher::global().find(&case.op)?;
+        let schema = operator.schema()?;
         let (positional, keywords) = (Vec::new(), Vec::new());
-        let mut call = Self { operator, schema, positional, keywords, tensors: Vec::new() };
+        let mut call = Self { operator, schema, device, positional, keywords, tensors: Vec::new() };
         for (index, value) in case.args.iter().enumerate() {
             let is_written = schema.arguments().get(index).is_some_and(Argument::is_write);
             let value = call.value(value, index.to_string(), is_written)?;
@@ -79,28 +79,33 @@ impl<'a> Call<'a> {
             CaseValue::Type(RecordedType::BComplex32) | CaseValue::Ref(_) => return None,
             CaseValue::MemoryFormat(format) => Value::MemoryFormat(*format),
             CaseValue::Layout(layout) => Value::Layout(*layout),
-            CaseValue::Device(device) => Value::Device(*device),
+            CaseValue::Device(_) => Value::Device(self.device),
             CaseValue::List(items) => {
                 let item = |(index, item)| self.value(item, format!("{path}.{index}"), is_written);
                 Value::List(items.iter().enumerate().map(item).collect::<Option<_>>()?)
             }
             CaseValue::Tensor(recorded) => {
-                let tensor = tensor_of(recorded)?;
+                let tensor = tensor_of(recorded, self.device)?;
                 self.tensors.push(Passed { path, tensor: tensor.clone(), recorded, is_written });
                 Value::Tensor(tensor)
             }
         })
     }
 
+    /// What the operator gives.
+    ///
+    /// # Errors
+    /// What it refuses.
+    pub(super) fn results(&self) -> aten::Result<Stack> {
+        let mut stack = self.schema.bind(self.positional.clone(), self.keywords.clone())?;
+        self.operator.call_boxed(&mut stack)?;
+        Ok(stack)
+    }
+
     fn run(self) -> Outcome {
-        let Self { operator, schema, positional, keywords, tensors } = self;
-        let result = schema.bind(positional, keywords).and_then(|mut stack| {
-            operator.call_boxed(&mut stack)?;
-            Ok(stack)
-        });
-        match result {
-            Ok(results) => Results { tensors, alias: Vec::new() }.outcome(&results),
-            Err(error) => refused(&error, &tensors),
+        match self.results() {
+            Ok(results) => Results { tensors: self.tensors, alias: Vec::new() }.outcome(&results),
+            Err(error) => refused(&error, &self.tensors),
         }
     }
 }

@@ -4,20 +4,23 @@ use std::sync::Arc;
 
 use aten::Tensor;
 use c10_core::allocator::get_allocator;
-use c10_core::{DeviceType, Storage};
+use c10_core::{Device, Storage};
 
 use super::tensor_value::{RecordedType, TensorValue};
 
-/// A tensor with the recorded storage, sizes, strides and offset, in memory of its own that can be resized; `None` for
+/// A tensor with the recorded storage, sizes, strides and offset, in memory of its own that can be resized, or without
+/// any on the Meta device; `None` for
 /// one that was recorded without values, or of a type that there is none of.
-pub(super) fn tensor_of(recorded: &TensorValue) -> Option<Tensor> {
+pub(super) fn tensor_of(recorded: &TensorValue, device: Device) -> Option<Tensor> {
     let TensorValue { dtype: RecordedType::Known(dtype), sizes, strides, offset, data: Some(data), .. } =
         recorded
     else {
         return None;
     };
-    let storage = Storage::new(data.len(), Arc::clone(get_allocator(DeviceType::Cpu).ok()?)).ok()?;
-    storage.write().ok()?.bytes_mut().ok()?.copy_from_slice(data);
+    let storage = Storage::new(data.len(), Arc::clone(get_allocator(device.device_type()).ok()?)).ok()?;
+    if device.is_cpu() {
+        storage.write().ok()?.bytes_mut().ok()?.copy_from_slice(data);
+    }
     // An empty tensor may be said to begin anywhere.
     let offset = if sizes.contains(&0) { 0 } else { i64::try_from(*offset).ok()? };
     Tensor::from_storage(storage, *dtype, sizes, strides, offset).ok()

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what a helper finds amiss fails its test")]
 
+mod conformance;
 mod histories;
 mod hostile;
 mod info;

@@ -1,0 +1,140 @@
+//! `&a + &b`, `&a + 1.0`, `2 * &a`: Rust's operators on tensors.
+//!
+//! An operator gives a `Result`, and takes one, where Rust allows it: on the left of a tensor, and on the right of
+//! one. A number on the left becomes a wrapped number, as it does in PyTorch, and takes no part in promotion where a
+//! tensor of its category is there.
+//!
+//! ```
+//! use aten::Tensor;
+//!
+//! let x = Tensor::from_elements(&[1.0_f32, 2.0])?;
+//! let y = (&x + &x + &x)?;
+//! assert_eq!((1 + &y)?.to_vec::<f32>()?, [4.0, 7.0]);
+//! # Ok::<(), aten::Error>(())
+//! ```
+
+use std::borrow::Borrow;
+
+use c10_core::{Complex, Scalar, bf16, f16};
+
+use super::Tensor;
+use crate::error::Result;
+
+/// A tensor at one side of an operator.
+trait Side {
+    type Held: Borrow<Tensor>;
+
+    fn held(self) -> Result<Self::Held>;
+}
+
+impl<'a> Side for &'a Tensor {
+    type Held = &'a Tensor;
+
+    fn held(self) -> Result<&'a Tensor> {
+        Ok(self)
+    }
+}
+
+impl Side for Tensor {
+    type Held = Tensor;
+
+    fn held(self) -> Result<Tensor> {
+        Ok(self)
+    }
+}
+
+impl Side for Result<Tensor> {
+    type Held = Tensor;
+
+    fn held(self) -> Result<Tensor> {
+        self
+    }
+}
+
+/// A number as a tensor that counts as one in promotion.
+fn wrapped(number: Scalar) -> Result<Tensor> {
+    let tensor = match number {
+        Scalar::Bool(value) => Tensor::from_slice(&[value], &[]),
+        Scalar::Int(value) => Tensor::from_slice(&[value], &[]),
+        Scalar::UInt(value) => Tensor::from_slice(&[value], &[]),
+        // As in PyTorch a float is a double, and lets the others decide all the same.
+        Scalar::Double(value) => Tensor::from_slice(&[value], &[]),
+        Scalar::Complex(value) => Tensor::from_slice(&[value], &[]),
+    };
+    tensor?.into_wrapped_number()
+}
+
+macro_rules! between {
+    ($Trait:ident $method:ident $named:ident; $($left:ty, $right:ty;)*) => {$(
+        impl std::ops::$Trait<$right> for $left {
+            type Output = Result<Tensor>;
+
+            fn $method(self, right: $right) -> Result<Tensor> {
+                let (left, right) = (Side::held(self)?, Side::held(right)?);
+                let left: &Tensor = left.borrow();
+                left.$named(right.borrow())
+            }
+        }
+    )*};
+}
+
+macro_rules! with_numbers {
+    ($Trait:ident $method:ident $named:ident $scalar:ident; $($number:ty),*) => {$(
+        impl std::ops::$Trait<$number> for &Tensor {
+            type Output = Result<Tensor>;
+
+            fn $method(self, right: $number) -> Result<Tensor> {
+                self.$scalar(right)
+            }
+        }
+
+        impl std::ops::$Trait<$number> for Tensor {
+            type Output = Result<Tensor>;
+
+            fn $method(self, right: $number) -> Result<Tensor> {
+                self.$scalar(right)
+            }
+        }
+
+        impl std::ops::$Trait<&Tensor> for $number {
+            type Output = Result<Tensor>;
+
+            fn $method(self, right: &Tensor) -> Result<Tensor> {
+                wrapped(self.into())?.$named(right)
+            }
+        }
+
+        impl std::ops::$Trait<Tensor> for $number {
+            type Output = Result<Tensor>;
+
+            fn $method(self, right: Tensor) -> Result<Tensor> {
+                wrapped(self.into())?.$named(&right)
+            }
+        }
+    )*};
+}
+
+/// Each operator: its trait, the method for tensors and the one for a number on the right.
+macro_rules! operators {
+    ($($Trait:ident $method:ident => $named:ident, $scalar:ident;)*) => {$(
+        between! {
+            $Trait $method $named;
+            &Tensor, &Tensor;
+            &Tensor, Tensor;
+            &Tensor, Result<Tensor>;
+            Tensor, &Tensor;
+            Tensor, Tensor;
+            Tensor, Result<Tensor>;
+            Result<Tensor>, &Tensor;
+            Result<Tensor>, Tensor;
+        }
+        with_numbers! {
+            $Trait $method $named $scalar;
+            bool, u8, i8, i16, i32, i64, f16, bf16, f32, f64, Complex<f32>, Complex<f64>, Scalar
+        }
+    )*};
+}
+
+operators! {
+    Add add => add, add_scalar;
+}

@@ -1,0 +1,55 @@
+//! Parts of a dimension.
+
+use super::Strided;
+use crate::error::{Error, Result};
+use crate::shape::wrap_dim;
+
+impl Strided {
+    /// `slice`: from `start` to before `end` by `step`, each counted from the end if negative, and cut to what
+    /// is there.
+    pub(crate) fn slice(mut self, dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<Self> {
+        if self.rank() == 0 {
+            return Err(Error::index("slice() cannot be applied to a 0-dim tensor."));
+        }
+        let dim = wrap_dim(dim, self.rank())?;
+        if step <= 0 {
+            return Err(Error::invalid_argument("slice step must be positive"));
+        }
+        let size = self.sizes[dim];
+        let place = |at: i64| if at < 0 { at + size } else { at }.clamp(0, size);
+        let start = place(start.unwrap_or(0));
+        let end = place(end.unwrap_or(i64::MAX)).max(start);
+        self.advance(start, dim)?;
+        self.stretch(step, dim)?;
+        let length = end - start;
+        self.sizes[dim] = length / step + i64::from(length % step != 0);
+        Ok(self)
+    }
+
+    /// `narrow`: `length` places from `start`, which must be there.
+    pub(crate) fn narrow(mut self, dim: i64, start: i64, length: i64) -> Result<Self> {
+        if self.rank() == 0 {
+            return Err(Error::shape("narrow() cannot be applied to a 0-dim tensor."));
+        }
+        if length < 0 {
+            return Err(Error::invalid_argument("narrow(): length must be non-negative."));
+        }
+        let dim = wrap_dim(dim, self.rank())?;
+        let size = self.sizes[dim];
+        if start < -size || start > size {
+            return Err(Error::index(format!(
+                "start out of range (expected to be in range of [{}, {size}], but got {start})",
+                -size
+            )));
+        }
+        let start = if start < 0 { start + size } else { start };
+        if length > size - start {
+            return Err(Error::shape(format!(
+                "start ({start}) + length ({length}) exceeds dimension size ({size})."
+            )));
+        }
+        self.advance(start, dim)?;
+        self.sizes[dim] = length;
+        Ok(self)
+    }
+}
