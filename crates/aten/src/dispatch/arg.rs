@@ -420,12 +420,26 @@ macro_rules! returned {
 
 impl Sealed for Tensor {}
 impl Sealed for Option<Tensor> {}
+
+/// A result that may be undefined; schemas say `Tensor` for it.
+impl Ret for Option<Tensor> {
+    fn names() -> Option<Vec<&'static [&'static str]>> {
+        Some(vec![&["Tensor", "Tensor?"]])
+    }
+
+    fn push(self, stack: &mut Stack) {
+        stack.push(self.into());
+    }
+
+    fn pop(mut results: Stack) -> Result<Self> {
+        <Option<&'static Tensor>>::unbox(results.pop().unwrap_or_default())
+    }
+}
 impl Sealed for Vec<Tensor> {}
 impl Sealed for Vec<i64> {}
 
 returned! {
     Tensor, &'static Tensor, value => <&'static Tensor>::unbox(value);
-    Option<Tensor>, Option<&'static Tensor>, value => <Option<&'static Tensor>>::unbox(value);
     Vec<Tensor>, &'static [Tensor], value => <&'static [Tensor]>::unbox(value);
     Vec<i64>, &'static [i64], value => <&'static [i64]>::unbox(value);
     ScalarType, ScalarType, value => <ScalarType as Arg>::unbox(value);
