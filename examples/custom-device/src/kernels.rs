@@ -25,8 +25,11 @@ pub(crate) fn register(library: &mut Library<'_>) -> Result<()> {
     library.implement("mm", mm)
 }
 
+type Unary = fn(f32) -> f32;
+type Binary = fn(f32, f32) -> f32;
+
 /// Operators of one tensor, element by element.
-const UNARY: [(&str, fn(f32) -> f32); 7] = [
+const UNARY: [(&str, Unary); 7] = [
     ("relu", |x| if x.is_nan() { x } else { x.max(0.0) }),
     ("neg", |x| -x),
     ("abs", f32::abs),
@@ -37,9 +40,9 @@ const UNARY: [(&str, fn(f32) -> f32); 7] = [
 ];
 
 /// Operators of two tensors, element by element.
-const BINARY: [(&str, fn(f32, f32) -> f32); 2] = [("mul.Tensor", |x, y| x * y), ("div.Tensor", |x, y| x / y)];
+const BINARY: [(&str, Binary); 2] = [("mul.Tensor", |x, y| x * y), ("div.Tensor", |x, y| x / y)];
 
-fn unary(name: &str, x: &Tensor, f: fn(f32) -> f32) -> Result<Tensor> {
+fn unary(name: &str, x: &Tensor, f: Unary) -> Result<Tensor> {
     if x.dtype() != ScalarType::Float32 {
         return on_host(name, vec![x.clone().into()]);
     }

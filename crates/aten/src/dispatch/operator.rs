@@ -24,6 +24,9 @@ use crate::tensor::Tensor;
 #[derive(Clone, Copy)]
 pub struct OperatorHandle(pub(super) &'static OperatorEntry);
 
+/// Calls a function with each tensor among the arguments of a call.
+type EachTensor<'a> = dyn Fn(&mut dyn FnMut(&Tensor)) + 'a;
+
 pub(super) struct OperatorEntry {
     /// `namespace::name.overload`.
     name: String,
@@ -179,7 +182,7 @@ impl OperatorHandle {
     }
 
     #[cold]
-    pub(super) fn annotate(self, error: Error, for_each: &dyn Fn(&mut dyn FnMut(&Tensor))) -> Error {
+    pub(super) fn annotate(self, error: Error, for_each: &EachTensor<'_>) -> Error {
         let mut tensors = Vec::new();
         for_each(&mut |tensor| tensors.push(tensor.clone()));
         error.with_operator(self.name()).with_tensors(&tensors)
