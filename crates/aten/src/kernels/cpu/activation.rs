@@ -28,7 +28,7 @@ pub(crate) fn relu(iter: &TensorIter<'_>) -> Result<()> {
     match iter.common_dtype() {
         dtype if dtype.is_integral(false) => {
             compute!(dtype, "relu", [u8, i8, u16, i16, u32, i32, u64, i64], T => {
-                unary_simd(iter, #[inline(always)] |x: T| x.max(0))
+                unary(iter, |x: T| x.max(0))
             })
         }
         dtype => compute!(dtype, "relu", [f32, f64], T => {

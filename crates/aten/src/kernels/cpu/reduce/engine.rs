@@ -136,10 +136,18 @@ fn range<R: Reducer>(
     while at < end {
         let next = end.min(at + BLOCK);
         let acc = leaf(reducer, input, layout, base, at, next);
-        tree.push(acc, #[inline(always)] |a, b| reducer.merge(a, b));
+        tree.push(
+            acc,
+            #[inline(always)]
+            |a, b| reducer.merge(a, b),
+        );
         at = next;
     }
-    tree.finish(#[inline(always)] |a, b| reducer.merge(a, b)).unwrap_or(reducer.start())
+    tree.finish(
+        #[inline(always)]
+        |a, b| reducer.merge(a, b),
+    )
+    .unwrap_or(reducer.start())
 }
 
 /// At most a block of elements, run by run of the innermost dimension.
