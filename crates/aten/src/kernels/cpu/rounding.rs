@@ -96,15 +96,6 @@ pub(crate) fn round_decimals(iter: &TensorIter<'_>, decimals: i64) -> Result<()>
     })
 }
 
-pub(crate) fn conj(iter: &TensorIter<'_>) -> Result<()> {
-    match iter.common_dtype() {
-        dtype if dtype.is_complex() => compute!(dtype, "conj", [Complex<f32>, Complex<f64>], C => {
-            unary(iter, |z: C| z.conj())
-        }),
-        _ => identity(iter),
-    }
-}
-
 /// NaN and infinities replaced; `None` stands for the end of the range.
 pub(crate) fn nan_to_num(
     iter: &TensorIter<'_>,
