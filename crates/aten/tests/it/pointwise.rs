@@ -32,7 +32,8 @@ fn tensor(values: &[f32]) -> Tensor {
 
 fn call(name: &str, arguments: &[&Tensor]) -> Tensor {
     let operator = Dispatcher::global().find(name).unwrap();
-    let mut stack: Vec<Value> = arguments.iter().map(|&tensor| tensor.clone().into()).collect();
+    let arguments = arguments.iter().map(|&tensor| tensor.clone().into()).collect();
+    let mut stack = operator.schema().unwrap().bind(arguments, Vec::new()).unwrap();
     operator.call_boxed(&mut stack).unwrap();
     match stack.pop() {
         Some(Value::Tensor(tensor)) => tensor,
