@@ -20,3 +20,4 @@ mod operators;
 mod print;
 mod view_cases;
 mod views;
+mod pointwise;
