@@ -45,8 +45,12 @@ mod activation;
 mod activation_backward;
 mod pointwise;
 mod clamp;
+mod batch_norm;
 mod extremum;
 mod moment;
+mod loss;
+mod nll_loss;
+mod norm;
 mod reduce;
 mod reduction;
 mod scan;
@@ -118,6 +122,10 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     moment::register(lib)?;
     scan::register(lib)?;
     softmax::register(lib)?;
+    norm::register(lib)?;
+    batch_norm::register(lib)?;
+    loss::register(lib)?;
+    nll_loss::register(lib)?;
     Ok(())
 }
 

@@ -6,9 +6,9 @@ use std::marker::PhantomData;
 use c10_core::{Complex, bf16, f16};
 
 use super::element::Reduced;
-use super::engine::Reducer;
+use super::engine::{Reducer, reduce};
 use super::into_two;
-use super::layout::Order;
+use super::layout::{Layout, Order};
 use crate::error::Result;
 use crate::iter::loops::dispatch;
 use crate::ops::Output;
@@ -30,7 +30,7 @@ struct Moments<M> {
 }
 
 /// A mean: real or complex.
-trait Mean: Copy + Send + Sync {
+pub(crate) trait Mean: Copy + Send + Sync {
     const ZERO: Self;
     fn add_scaled(self, other: Self, factor: f64) -> Self;
     /// The square of the distance.
@@ -62,7 +62,7 @@ impl Mean for Complex<f64> {
 }
 
 /// An element that has moments.
-trait Element: Reduced {
+pub(crate) trait Element: Reduced {
     type Mean: Mean;
     type Real: Plain;
     fn wide(self) -> Self::Mean;
@@ -212,4 +212,9 @@ pub(crate) fn moments(
             into_two(input, outs, mask, Order::Any, &Spread::<T>(PhantomData), finish)
         }
     )
+}
+
+/// Mean and sum of squares around it of each output of a layout, of real elements.
+pub(crate) fn means_and_squares<T: Element<Mean = f64>>(xs: &[T], layout: &Layout) -> Vec<(f64, f64)> {
+    reduce(&Spread::<T>(PhantomData), xs, layout).into_iter().map(|m| (m.mean, m.squares)).collect()
 }
