@@ -10,7 +10,7 @@ use crate::iter::loops::{self, dispatch};
 use crate::iter::{Config, Input, TensorIter};
 use crate::kernels::cpu::reduce::{RealElement, Reduced};
 use crate::math::Float;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, TensorOptions};
 
 /// What is done with the losses of the elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ fn register_composites(lib: &mut Library<'_>) -> Result<()> {
     lib.composite("kl_div", kl_div)?;
     lib.composite("poisson_nll_loss", poisson_nll)?;
     lib.composite("hinge_embedding_loss", |x: &Tensor, target: &Tensor, margin: f64, reduction: i64| {
-        let zeros = x.zeros_like(())?;
+        let zeros = x.zeros_like(TensorOptions::default())?;
         let hinge = x.neg()?.add_scalar(margin)?.clamp_min(0.0)?;
         let far = target.eq_scalar(-1.0)?.where_self(&hinge, &zeros)?;
         let near = target.eq_scalar(1.0)?.where_self(x, &zeros)?;
