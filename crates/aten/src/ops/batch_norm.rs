@@ -3,7 +3,8 @@
 use c10_core::ScalarType;
 
 use super::norm::{check_same_sizes, empty, in_format_of, statistics_dtype, tensor_of, wanted};
-use super::{Dest, Made, handles};
+use super::reduction::store;
+use super::{Dest, handles};
 use crate::dispatch::Library;
 use crate::error::{Error, Result};
 use crate::kernels;
@@ -29,9 +30,12 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
     )?;
     lib.cpu_meta(
         "_native_batch_norm_legit.no_stats",
-        |x: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>, training: bool, momentum: f64, eps: f64| {
-            native(x, weight, bias, None, None, training, momentum, eps)
-        },
+        |x: &Tensor,
+         weight: Option<&Tensor>,
+         bias: Option<&Tensor>,
+         training: bool,
+         momentum: f64,
+         eps: f64| { native(x, weight, bias, None, None, training, momentum, eps) },
     )?;
     lib.cpu_meta(
         "_native_batch_norm_legit_no_training",
@@ -154,27 +158,25 @@ fn register_with_reserve(lib: &mut Library<'_>) -> Result<()> {
 
 /// Copies results to given tensors, resized where they must be.
 fn store_all(outs: [&Tensor; 3], made: Three) -> Result<()> {
-    for (out, made) in outs.into_iter().zip([made.0, made.1, made.2]) {
-        let output = Dest::Out(out)
-            .output(New::strided(made.sizes(), made.strides(), made.dtype(), made.device()), &[&made])?;
-        if !output.is_meta() {
-            kernels::copy(output.tensor(), &made)?;
-        }
-        let _: Made = output.finish()?;
-    }
-    Ok(())
+    outs.into_iter().zip([made.0, made.1, made.2]).try_for_each(|(out, made)| store(out, &made))
 }
 
 fn check(x: &Tensor, params: [(&str, Maybe<'_>); 4]) -> Result<Channels> {
     let sizes = x.sizes();
     if sizes.len() < 2 {
-        return Err(Error::shape(format!("expected an input of at least 2 dimensions, and found sizes {sizes:?}")));
+        return Err(Error::shape(format!(
+            "expected an input of at least 2 dimensions, and found sizes {sizes:?}"
+        )));
     }
     for (name, param) in params {
         if let Some(param) = param
             && param.sizes() != [sizes[1]]
         {
-            return Err(Error::shape(format!("{name} should contain {} elements not {}", sizes[1], param.numel())));
+            return Err(Error::shape(format!(
+                "{name} should contain {} elements not {}",
+                sizes[1],
+                param.numel()
+            )));
         }
     }
     Ok(Channels::of(&sizes))
@@ -191,11 +193,14 @@ fn native(
     momentum: f64,
     eps: f64,
 ) -> Result<Three> {
-    let params = [("weight", weight), ("bias", bias), ("running_mean", running_mean), ("running_var", running_var)];
+    let params =
+        [("weight", weight), ("bias", bias), ("running_mean", running_mean), ("running_var", running_var)];
     let shape = check(x, params)?;
     let dtype = statistics_dtype(x, &[weight, bias, running_mean, running_var])?;
     if !training && (running_mean.is_none() || running_var.is_none()) {
-        return Err(Error::invalid_argument("running_mean and running_var must be defined in evaluation mode"));
+        return Err(Error::invalid_argument(
+            "running_mean and running_var must be defined in evaluation mode",
+        ));
     }
     let out = Dest::New.output(New::contiguous(x.sizes(), x.dtype(), x.device()), &[])?;
     let saved = if training { [shape.channels as i64] } else { [0] };
@@ -213,7 +218,9 @@ fn native(
             let moments = norm::channel_moments(&dense, shape)?;
             update(running_mean, running_var, &moments, shape.count() as f64, momentum)?;
             let invstd = |squares: f64| 1.0 / (squares / shape.count() as f64 + eps).sqrt();
-            moments.into_iter().map(|(mean, squares)| (mean, invstd(squares))).unzip()
+            let (mean, invstd): (Vec<f64>, Vec<f64>) =
+                moments.into_iter().map(|(mean, squares)| (mean, invstd(squares))).unzip();
+            (rounded(mean, dtype)?, rounded(invstd, dtype)?)
         }
     };
     let (weight, bias) = (norm::numbers(weight)?, norm::numbers(bias)?);
@@ -224,6 +231,14 @@ fn native(
     let out = in_format_of(out.finish()?.new_tensor(), x)?;
     let kept = saved[0] as usize;
     Ok((out, tensor_of(&mean[..kept], &saved, dtype)?, tensor_of(&invstd[..kept], &saved, dtype)?))
+}
+
+/// Numbers as the dtype holds them: elements are normalised by what is saved.
+fn rounded(values: Vec<f64>, dtype: ScalarType) -> Result<Vec<f64>> {
+    if !dtype.is_reduced_floating_point() {
+        return Ok(values);
+    }
+    norm::numbers_of(&tensor_of(&values, &[values.len() as i64], dtype)?)
 }
 
 /// Moves running statistics towards those of the batch; their variance is the unbiased one.
@@ -341,6 +356,12 @@ fn batch_norm(
     eps: f64,
     _cudnn: bool,
 ) -> Result<Tensor> {
+    if x.numel() == 0 {
+        let first = |param: Maybe<'_>| param.map(|param| param.select(0, 0)).transpose();
+        let out = handles::CLONE.call(x, None)?;
+        let out = first(weight)?.map_or(Ok(out.clone()), |weight: Tensor| out.mul(&weight))?;
+        return first(bias)?.map_or(Ok(out.clone()), |bias: Tensor| out.add(&bias));
+    }
     let norm = &handles::NATIVE_BATCH_NORM;
     norm.call(x, weight, bias, running_mean, running_var, training, momentum, eps).map(|made| made.0)
 }
@@ -365,7 +386,9 @@ fn instance_norm(
     }
     let sizes = x.sizes();
     let [samples, channels, ref places @ ..] = sizes[..] else {
-        return Err(Error::shape(format!("expected an input of at least 2 dimensions, and found sizes {sizes:?}")));
+        return Err(Error::shape(format!(
+            "expected an input of at least 2 dimensions, and found sizes {sizes:?}"
+        )));
     };
     let repeated = |param: Maybe<'_>| param.map(|param| param.repeat(&[samples])).transpose();
     let (weight, bias) = (repeated(weight)?, repeated(bias)?);
@@ -384,7 +407,8 @@ fn instance_norm(
     )?;
     for (given, repeated) in [(running_mean, running.0), (running_var, running.1)] {
         if let (Some(given), Some(repeated)) = (given, repeated) {
-            let mean = handles::MEAN_DIM.call(&repeated.reshape(&[samples, channels])?, Some(&[0]), false, None)?;
+            let mean =
+                handles::MEAN_DIM.call(&repeated.reshape(&[samples, channels])?, Some(&[0]), false, None)?;
             given.copy_(&mean)?;
         }
     }

@@ -128,16 +128,17 @@ fn aminmax([min, max]: [Dest<'_>; 2], x: &Tensor, dim: Option<i64>, keepdim: boo
     check_real(x, "aminmax")?;
     let reduction = Reduction::dim_or_all(x, dim, keepdim)?;
     if x.numel() == 0 && dim.is_none() {
-        return Err(Error::invalid_argument("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."));
+        return Err(Error::invalid_argument(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.",
+        ));
     }
     reduction.check_not_empty(x, "aminmax", false)?;
     check_out_dtype(min, x.dtype())?;
     check_out_dtype(max, x.dtype())?;
     let (made_max, dtype) = (reduction.output(Dest::New, kernel_dtype(x), x)?, x.dtype());
-    let min = run_two(&reduction, min, x, |min| {
-        reduce::min_and_max(x, [min, &made_max], &reduction.mask)
-    })?;
-    let max = reduction.run(max, dtype, dtype, x, |out| crate::kernels::copy(out.tensor(), made_max.tensor()))?;
+    let min = run_two(&reduction, min, x, |min| reduce::min_and_max(x, [min, &made_max], &reduction.mask))?;
+    let max =
+        reduction.run(max, dtype, dtype, x, |out| crate::kernels::copy(out.tensor(), made_max.tensor()))?;
     Ok((min, max))
 }
 

@@ -47,7 +47,9 @@ impl Summary {
         let losses = make(Dest::New)?.new_tensor();
         check_out_dtype(dest, losses.dtype())?;
         match (self, dest.given()) {
-            (Self::Mean, Some(out)) => handles::MEAN_DTYPE_OUT.call(&losses, None, out).map(|()| Made::written()),
+            (Self::Mean, Some(out)) => {
+                handles::MEAN_DTYPE_OUT.call(&losses, None, out).map(|()| Made::written())
+            }
             (_, Some(out)) => handles::SUM_OUT.call(&losses, None, out).map(|()| Made::written()),
             (_, None) => self.apply(losses).map(Made::new),
         }
@@ -118,8 +120,8 @@ fn register_composites(lib: &mut Library<'_>) -> Result<()> {
     lib.composite("hinge_embedding_loss", |x: &Tensor, target: &Tensor, margin: f64, reduction: i64| {
         let zeros = x.zeros_like(TensorOptions::default())?;
         let hinge = x.neg()?.add_scalar(margin)?.clamp_min(0.0)?;
-        let far = target.eq_scalar(-1.0)?.where_self(&hinge, &zeros)?;
-        let near = target.eq_scalar(1.0)?.where_self(x, &zeros)?;
+        let far = target.ne_scalar(1.0)?.where_self(&hinge, &zeros)?;
+        let near = target.ne_scalar(-1.0)?.where_self(x, &zeros)?;
         Summary::of(reduction)?.apply(far.add(&near)?)
     })?;
     lib.composite(
@@ -165,28 +167,32 @@ fn gradient(
 }
 
 fn mse(dest: Dest<'_>, x: &Tensor, target: &Tensor, reduction: i64) -> Result<Made> {
-    loss(dest, x, target, reduction, |iter| floats!(iter, "mse_cpu", Real, |a, b| {
-        let away: Real = a - b;
-        away * away
-    }))
+    loss(dest, x, target, reduction, |iter| {
+        floats!(iter, "mse_cpu", Real, |a, b| {
+            let away: Real = a - b;
+            away * away
+        })
+    })
 }
 
 fn mse_backward(dest: Dest<'_>, grad: &Tensor, x: &Tensor, target: &Tensor, reduction: i64) -> Result<Made> {
     let factor = 2.0 * Summary::of(reduction)?.share(x);
-    gradient(dest, grad, x, target, |iter| floats!(iter, "mse_backward_cpu_out", Real, |a, b, g| {
-        <Real as Float>::of(factor) * (a - b) * g
-    }))
+    gradient(dest, grad, x, target, |iter| {
+        floats!(iter, "mse_backward_cpu_out", Real, |a, b, g| { <Real as Float>::of(factor) * (a - b) * g })
+    })
 }
 
 fn smooth_l1(dest: Dest<'_>, x: &Tensor, target: &Tensor, reduction: i64, beta: f64) -> Result<Made> {
     if beta < 0.0 {
         return Err(Error::invalid_argument("smooth_l1_loss does not support negative values for beta."));
     }
-    loss(dest, x, target, reduction, |iter| floats!(iter, "smooth_l1_cpu", Real, |a, b| {
-        let (beta, half) = (<Real as Float>::of(beta), <Real as Float>::of(0.5));
-        let away = Float::abs(a - b);
-        if away < beta { half * away * away / beta } else { away - half * beta }
-    }))
+    loss(dest, x, target, reduction, |iter| {
+        floats!(iter, "smooth_l1_cpu", Real, |a, b| {
+            let (beta, half) = (<Real as Float>::of(beta), <Real as Float>::of(0.5));
+            let away = Float::abs(a - b);
+            if away < beta { half * away * away / beta } else { away - half * beta }
+        })
+    })
 }
 
 fn smooth_l1_backward(
@@ -198,28 +204,32 @@ fn smooth_l1_backward(
     beta: f64,
 ) -> Result<Made> {
     let share = Summary::of(reduction)?.share(x);
-    gradient(dest, grad, x, target, |iter| floats!(iter, "smooth_l1_backward_cpu_out", Real, |a, b, g| {
-        let (beta, share) = (<Real as Float>::of(beta), <Real as Float>::of(share));
-        let away: Real = a - b;
-        if away <= -beta {
-            -share * g
-        } else if away >= beta {
-            share * g
-        } else {
-            share * away * g / beta
-        }
-    }))
+    gradient(dest, grad, x, target, |iter| {
+        floats!(iter, "smooth_l1_backward_cpu_out", Real, |a, b, g| {
+            let (beta, share) = (<Real as Float>::of(beta), <Real as Float>::of(share));
+            let away: Real = a - b;
+            if away <= -beta {
+                -share * g
+            } else if away >= beta {
+                share * g
+            } else {
+                share * away * g / beta
+            }
+        })
+    })
 }
 
 fn huber(dest: Dest<'_>, x: &Tensor, target: &Tensor, reduction: i64, delta: f64) -> Result<Made> {
     if delta <= 0.0 {
         return Err(Error::invalid_argument("huber_loss does not support non-positive values for delta."));
     }
-    loss(dest, x, target, reduction, |iter| floats!(iter, "huber_cpu", Real, |a, b| {
-        let (delta, half) = (<Real as Float>::of(delta), <Real as Float>::of(0.5));
-        let away = Float::abs(a - b);
-        if away <= delta { half * away * away } else { delta * (away - half * delta) }
-    }))
+    loss(dest, x, target, reduction, |iter| {
+        floats!(iter, "huber_cpu", Real, |a, b| {
+            let (delta, half) = (<Real as Float>::of(delta), <Real as Float>::of(0.5));
+            let away = Float::abs(a - b);
+            if away <= delta { half * away * away } else { delta * (away - half * delta) }
+        })
+    })
 }
 
 fn huber_backward(
@@ -231,24 +241,29 @@ fn huber_backward(
     delta: f64,
 ) -> Result<Made> {
     let share = Summary::of(reduction)?.share(x);
-    gradient(dest, grad, x, target, |iter| floats!(iter, "huber_backward_cpu_out", Real, |a, b, g| {
-        let (delta, share) = (<Real as Float>::of(delta), <Real as Float>::of(share));
-        let away: Real = a - b;
-        if away <= -delta {
-            -share * g * delta
-        } else if away >= delta {
-            share * g * delta
-        } else {
-            share * away * g
-        }
-    }))
+    gradient(dest, grad, x, target, |iter| {
+        floats!(iter, "huber_backward_cpu_out", Real, |a, b, g| {
+            let (delta, share) = (<Real as Float>::of(delta), <Real as Float>::of(share));
+            let away: Real = a - b;
+            if away <= -delta {
+                -share * g * delta
+            } else if away >= delta {
+                share * g * delta
+            } else {
+                share * away * g
+            }
+        })
+    })
 }
 
 fn soft_margin(dest: Dest<'_>, x: &Tensor, target: &Tensor, reduction: i64) -> Result<Made> {
-    loss(dest, x, target, reduction, |iter| floats!(iter, "soft_margin_cpu", Real, |a, b| {
-        let z: Real = -b * a;
-        Float::log1p(Float::exp(z))
-    }))
+    loss(dest, x, target, reduction, |iter| {
+        floats!(iter, "soft_margin_cpu", Real, |a, b| {
+            // PyTorch's is made of operators, each of which rounds.
+            let z: Real = T::narrow(Float::exp(T::narrow(-b * a).widen())).widen();
+            Float::log1p(z)
+        })
+    })
 }
 
 fn soft_margin_backward(
@@ -259,10 +274,12 @@ fn soft_margin_backward(
     reduction: i64,
 ) -> Result<Made> {
     let share = Summary::of(reduction)?.share(x);
-    gradient(dest, grad, x, target, |iter| floats!(iter, "soft_margin_backward_cpu", Real, |a, b, g| {
-        let z = Float::exp(-b * a);
-        <Real as Float>::of(-share) * b * g * z / (z + <Real as Float>::ONE)
-    }))
+    gradient(dest, grad, x, target, |iter| {
+        floats!(iter, "soft_margin_backward_cpu", Real, |a, b, g| {
+            let z = Float::exp(-b * a);
+            <Real as Float>::of(-share) * b * g * z / (z + <Real as Float>::ONE)
+        })
+    })
 }
 
 /// Both must have the sizes of the other; the elements of `x` are probabilities.
@@ -288,12 +305,14 @@ fn cross_entropy(
     check_cross_entropy(x, target)?;
     check_probabilities(x)?;
     let make = |dest: Dest<'_>| {
-        loss(dest, x, target, 0, |iter| floats!(iter, "binary_cross_entropy", Real, |a, b| {
-            let floor = <Real as Float>::of(-100.0);
-            let one = <Real as Float>::ONE;
-            let (yes, no) = (Float::ln(a), Float::log1p(-a));
-            (b - one) * Float::maximum(no, floor) - b * Float::maximum(yes, floor)
-        }))
+        loss(dest, x, target, 0, |iter| {
+            floats!(iter, "binary_cross_entropy", Real, |a, b| {
+                let floor = <Real as Float>::of(-100.0);
+                let one = <Real as Float>::ONE;
+                let (yes, no) = (Float::ln(a), Float::log1p(-a));
+                (b - one) * Float::maximum(no, floor) - b * Float::maximum(yes, floor)
+            })
+        })
     };
     Summary::of(reduction)?.run(dest, |dest| weighted(dest, weight, make))
 }
@@ -308,7 +327,10 @@ fn weighted(
     let made = make(Dest::New)?.new_tensor();
     let iter = TensorIter::binary(dest, &made, weight, Config::PROMOTE)?;
     if !iter.is_meta() {
-        floats!(iter, "binary_cross_entropy", Real, |a, b| { let product: Real = a * b; product })?;
+        floats!(iter, "binary_cross_entropy", Real, |a, b| {
+            let product: Real = a * b;
+            product
+        })?;
     }
     iter.finish()
 }
@@ -335,10 +357,12 @@ fn cross_entropy_backward(
     check_cross_entropy(x, target)?;
     let share = Summary::of(reduction)?.share(x);
     weighted(dest, weight, |dest| {
-        gradient(dest, grad, x, target, |iter| floats!(iter, "binary_cross_entropy_backward", Real, |a, b, g| {
-            let (one, least) = (<Real as Float>::ONE, <Real as Float>::of(1e-12));
-            <Real as Float>::of(share) * g * (a - b) / Float::maximum((one - a) * a, least)
-        }))
+        gradient(dest, grad, x, target, |iter| {
+            floats!(iter, "binary_cross_entropy_backward", Real, |a, b, g| {
+                let (one, least) = (<Real as Float>::ONE, <Real as Float>::of(1e-12));
+                <Real as Float>::of(share) * g * (a - b) / Float::maximum((one - a) * a, least)
+            })
+        })
     })
 }
 
@@ -383,7 +407,14 @@ fn kl_div(x: &Tensor, target: &Tensor, reduction: i64, log_target: bool) -> Resu
     Summary::of(reduction)?.apply(loss)
 }
 
-fn poisson_nll(x: &Tensor, target: &Tensor, log_input: bool, full: bool, eps: f64, reduction: i64) -> Result<Tensor> {
+fn poisson_nll(
+    x: &Tensor,
+    target: &Tensor,
+    log_input: bool,
+    full: bool,
+    eps: f64,
+    reduction: i64,
+) -> Result<Tensor> {
     let mut loss = if log_input {
         x.exp()?.sub(&target.mul(x)?)?
     } else {

@@ -46,6 +46,8 @@ mod activation_backward;
 mod pointwise;
 mod clamp;
 mod batch_norm;
+mod difference;
+mod renorm;
 mod extremum;
 mod moment;
 mod loss;
@@ -124,6 +126,8 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     softmax::register(lib)?;
     norm::register(lib)?;
     batch_norm::register(lib)?;
+    renorm::register(lib)?;
+    difference::register(lib)?;
     loss::register(lib)?;
     nll_loss::register(lib)?;
     Ok(())

@@ -17,10 +17,9 @@ use crate::tensor::{Dims, New, Tensor};
 type Maybe<'a> = Option<&'a Tensor>;
 
 pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
-    for (name, out_name) in [
-        ("nll_loss_forward", "nll_loss_forward.output"),
-        ("nll_loss2d_forward", "nll_loss2d_forward.output"),
-    ] {
+    for (name, out_name) in
+        [("nll_loss_forward", "nll_loss_forward.output"), ("nll_loss2d_forward", "nll_loss2d_forward.output")]
+    {
         lib.cpu_meta(
             name,
             |x: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: i64, ignored: i64| {
@@ -73,7 +72,8 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
 fn shape_of(x: &Tensor, target: &Tensor, weight: Maybe<'_>) -> Result<(Split, Dims)> {
     let sizes = x.sizes();
     let class = usize::from(sizes.len() > 1);
-    let left: Dims = sizes.iter().enumerate().filter(|&(dim, _)| dim != class).map(|(_, &size)| size).collect();
+    let left: Dims =
+        sizes.iter().enumerate().filter(|&(dim, _)| dim != class).map(|(_, &size)| size).collect();
     let one = sizes.len() == 1 && target.numel() == 1;
     if sizes.is_empty() || (target.sizes() != left && !one) {
         return Err(Error::shape(format!(
@@ -92,7 +92,10 @@ fn shape_of(x: &Tensor, target: &Tensor, weight: Maybe<'_>) -> Result<(Split, Di
         )));
     }
     if !matches!(target.dtype(), ScalarType::Int64 | ScalarType::UInt8) {
-        return Err(Error::dtype(format!("expected scalar type Long but found {}", target.dtype().c10_name())));
+        return Err(Error::dtype(format!(
+            "expected scalar type Long but found {}",
+            target.dtype().c10_name()
+        )));
     }
     Ok((split_at(&sizes, class), left))
 }
@@ -174,7 +177,13 @@ fn backward(
     out.finish()
 }
 
-fn nll_loss(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: i64, ignored: i64) -> Result<Tensor> {
+fn nll_loss(
+    x: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    reduction: i64,
+    ignored: i64,
+) -> Result<Tensor> {
     handles::NLL_LOSS_FORWARD.call(x, target, weight, reduction, ignored).map(|made| made.0)
 }
 

@@ -18,7 +18,12 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
     lib.cpu_meta("native_layer_norm_backward", native_layer_norm_backward)?;
     lib.composite(
         "layer_norm",
-        |x: &Tensor, shape: &[i64], weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64, _cudnn: bool| {
+        |x: &Tensor,
+         shape: &[i64],
+         weight: Option<&Tensor>,
+         bias: Option<&Tensor>,
+         eps: f64,
+         _cudnn: bool| {
             handles::NATIVE_LAYER_NORM.call(x, shape, weight, bias, eps).map(|made| made.0)
         },
     )?;
@@ -33,7 +38,10 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
 pub(super) fn statistics_dtype(x: &Tensor, params: &[Maybe<'_>]) -> Result<ScalarType> {
     let mut dtype = x.dtype();
     if !dtype.is_floating_point() {
-        return Err(Error::not_implemented(format!("normalisation is not implemented for '{}'", dtype.c10_name())));
+        return Err(Error::not_implemented(format!(
+            "normalisation is not implemented for '{}'",
+            dtype.c10_name()
+        )));
     }
     for param in params.iter().flatten() {
         let fits = param.dtype() == x.dtype()
@@ -145,7 +153,10 @@ fn native_layer_norm_backward(
     check_same_sizes(grad, x)?;
     let outer: i64 = x.sizes()[..axis].iter().product();
     if mean.numel() != outer || rstd.numel() != outer {
-        return Err(Error::shape(format!("expected {outer} means and deviations, and found {}", mean.numel())));
+        return Err(Error::shape(format!(
+            "expected {outer} means and deviations, and found {}",
+            mean.numel()
+        )));
     }
     let n = shape.iter().product::<i64>() as usize;
     let param_dtype = weight.map_or(x.dtype(), Tensor::dtype);
@@ -229,7 +240,10 @@ fn group_norm(
 ) -> Result<Tensor> {
     let sizes = x.sizes();
     let [n, channels, places @ ..] = &sizes[..] else {
-        return Err(Error::shape(format!("Expected at least 2 dimensions for input tensor but received {}", x.rank())));
+        return Err(Error::shape(format!(
+            "Expected at least 2 dimensions for input tensor but received {}",
+            x.rank()
+        )));
     };
     check_groups(*channels, groups)?;
     let places = places.iter().product();
@@ -238,7 +252,9 @@ fn group_norm(
 
 fn check_groups(channels: i64, groups: i64) -> Result<()> {
     if groups <= 0 {
-        return Err(Error::invalid_argument(format!("Expected num groups to be greater than 0, got {groups}")));
+        return Err(Error::invalid_argument(format!(
+            "Expected num groups to be greater than 0, got {groups}"
+        )));
     }
     if channels % groups != 0 {
         return Err(Error::shape(format!(
@@ -267,6 +283,9 @@ fn check_channel_params(channels: i64, params: [(&str, Maybe<'_>); 2]) -> Result
 /// The shape that the arguments of a group norm say, if it is that of the input.
 fn group_shape(x: &Tensor, n: i64, channels: i64, places: i64, groups: i64) -> Result<(Channels, usize)> {
     check_groups(channels, groups)?;
+    if places < 1 {
+        return Err(Error::shape(format!("Expected HxW to be greater than 0, got {places}")));
+    }
     let numel = n.checked_mul(channels).and_then(|count| count.checked_mul(places));
     if n < 0 || channels < 0 || places < 0 || numel != Some(x.numel()) {
         return Err(Error::shape(format!(
@@ -346,7 +365,8 @@ fn native_group_norm_backward(
     let scale = |channel: usize| weight.as_ref().map_or(1.0, |weight| weight[channel]);
     let per_group = shape.channels / groups;
     let group_of = |sample: usize, channel: usize| sample * groups + channel / per_group;
-    let sums = norm::channel_gradients(&grad, &dense, shape, |sample, channel| mean[group_of(sample, channel)])?;
+    let sums =
+        norm::channel_gradients(&grad, &dense, shape, |sample, channel| mean[group_of(sample, channel)])?;
     let row = |sample: usize, channel: usize| sums[sample * shape.channels + channel];
     if let Some(input) = &input {
         let size = (per_group * shape.places) as f64;
@@ -354,7 +374,8 @@ fn native_group_norm_backward(
             .map(|group| {
                 let channels = group % groups * per_group..(group % groups + 1) * per_group;
                 let pairs = channels.map(|channel| (row(group / groups, channel), scale(channel)));
-                let (sum, dot) = pairs.fold((0.0, 0.0), |acc, (sums, w)| (acc.0 + sums.0 * w, acc.1 + sums.1 * w));
+                let (sum, dot) =
+                    pairs.fold((0.0, 0.0), |acc, (sums, w)| (acc.0 + sums.0 * w, acc.1 + sums.1 * w));
                 (sum / size, dot * rstd[group] * rstd[group] / size)
             })
             .collect();
@@ -366,11 +387,14 @@ fn native_group_norm_backward(
         })?;
     }
     let total = |of: &dyn Fn(usize, usize) -> f64| -> Vec<f64> {
-        (0..shape.channels).map(|channel| (0..shape.samples).map(|sample| of(sample, channel)).sum()).collect()
+        (0..shape.channels)
+            .map(|channel| (0..shape.samples).map(|sample| of(sample, channel)).sum())
+            .collect()
     };
     let by_weight = total(&|sample, channel| row(sample, channel).1 * rstd[group_of(sample, channel)]);
     let by_bias = total(&|sample, channel| row(sample, channel).0);
-    let param = |wants: bool, sums: Vec<f64>| wants.then(|| tensor_of(&sums, &[channels], param_dtype)).transpose();
+    let param =
+        |wants: bool, sums: Vec<f64>| wants.then(|| tensor_of(&sums, &[channels], param_dtype)).transpose();
     let input = input.map(|input| in_format_of(input, x)).transpose()?;
     Ok((input, param(wants[1], by_weight)?, param(wants[2], by_bias)?))
 }

@@ -16,3 +16,4 @@ mod indexing;
 mod print;
 mod view_cases;
 mod views;
+mod reduce;

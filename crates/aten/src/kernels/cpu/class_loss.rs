@@ -21,7 +21,8 @@ pub(crate) struct Targets {
 impl Targets {
     /// Refuses a class that there is not, before anything is written.
     pub(crate) fn check(&self, count: usize) -> Result<()> {
-        match self.classes.iter().find(|&&class| class != self.ignored && !(0..count as i64).contains(&class)) {
+        match self.classes.iter().find(|&&class| class != self.ignored && !(0..count as i64).contains(&class))
+        {
             None => Ok(()),
             Some(class) => Err(Error::index(format!("Target {class} is out of bounds."))),
         }

@@ -141,7 +141,11 @@ fn complex_log_add(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
     let (low, high) = if a.re < b.re { (a, b) } else { (b, a) };
     if low.re == high.re && !low.re.is_finite() {
         // Of two zeros either is the sum; of two infinities only the direction counts.
-        return if low.re < 0.0 { low } else { ComplexFloat::ln(ComplexFloat::exp(low) + ComplexFloat::exp(high)) };
+        return if low.re < 0.0 {
+            low
+        } else {
+            ComplexFloat::ln(ComplexFloat::exp(low) + ComplexFloat::exp(high))
+        };
     }
     if low.re == f64::NEG_INFINITY {
         return high;

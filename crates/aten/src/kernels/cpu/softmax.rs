@@ -5,7 +5,7 @@
 
 use c10_core::{bf16, f16};
 
-use super::reduce::{Ordered, RealElement, Reduced};
+use super::reduce::{Ordered, RealElement};
 use super::scan::Split;
 use crate::error::Result;
 use crate::iter::loops::dispatch;
@@ -27,12 +27,7 @@ const LANES: usize = 16;
 
 /// Folds a row in lanes, so that it vectorises.
 #[inline(always)]
-fn fold<T: Copy, A: Copy>(
-    row: &[T],
-    start: A,
-    step: impl Fn(A, T) -> A,
-    merge: impl Fn(A, A) -> A,
-) -> A {
+fn fold<T: Copy, A: Copy>(row: &[T], start: A, step: impl Fn(A, T) -> A, merge: impl Fn(A, A) -> A) -> A {
     let mut lanes = [start; LANES];
     let chunks = row.chunks_exact(LANES);
     let rest = chunks.remainder();
@@ -47,7 +42,8 @@ fn fold<T: Copy, A: Copy>(
 
 /// `out` has the dtype of `input`.
 pub(crate) fn forward(input: &Tensor, out: &Output<'_>, split: Split, kind: Kind) -> Result<()> {
-    let name = if kind == Kind::Softmax { "softmax_lastdim_kernel_impl" } else { "log_softmax_lastdim_kernel_impl" };
+    let name =
+        if kind == Kind::Softmax { "softmax_lastdim_kernel_impl" } else { "log_softmax_lastdim_kernel_impl" };
     dispatch!(input.dtype(), name, [f16, bf16, f32, f64], T => {
         access([input], [out.tensor()], out.fresh(), |[x], [out]| {
             let (x, out) = (x.slice::<T>()?, out.slice::<T>()?);
@@ -117,7 +113,7 @@ fn forward_row<T: RealElement>(x: &[T], out: &mut [T], kind: Kind) {
         }
         return;
     }
-    if std::mem::size_of::<T>() < std::mem::size_of::<Real<T>>() {
+    if size_of::<T>() < size_of::<Real<T>>() {
         // Rounded once, not the exponential and the quotient.
         let sum = fold(x, zero, |sum, x: T| sum + Float::exp(x.widen() - max), |a, b| a + b);
         let scale = <Real<T> as Float>::ONE / sum;

@@ -87,7 +87,10 @@ fn scale_rows<T: RealElement>(
                 }
                 (Some(weight), Some(bias)) => {
                     let params = weight.iter().zip(bias);
-                    out.iter_mut().zip(x).zip(params).for_each(|((out, x), (&w, &b))| *out = T::narrow(x * w + b));
+                    out.iter_mut()
+                        .zip(x)
+                        .zip(params)
+                        .for_each(|((out, x), (&w, &b))| *out = T::narrow(x * w + b));
                 }
             }
         }
@@ -155,11 +158,11 @@ fn column_gradients<T: MomentElement<Mean = f64>>(
 ) -> (Vec<f64>, Vec<f64>) {
     let mut sums = vec![(0.0, 0.0); n];
     parallel_slice(&mut sums, (GRAIN_SIZE / mean.len().max(1)).max(16), |first, sums| {
-        for row in 0..mean.len() {
+        for (row, (mean, rstd)) in mean.iter().zip(rstd).enumerate() {
             let at = row * n + first..row * n + first + sums.len();
             for ((sum, grad), x) in sums.iter_mut().zip(&grad[at.clone()]).zip(&x[at]) {
                 let grad = grad.wide();
-                sum.0 += grad * (x.wide() - mean[row]) * rstd[row];
+                sum.0 += grad * (x.wide() - mean) * rstd;
                 sum.1 += grad;
             }
         }

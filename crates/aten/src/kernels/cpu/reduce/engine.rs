@@ -46,8 +46,8 @@ pub(crate) trait Reducer: Sync {
         let chunks = xs.chunks_exact(LANES);
         let rest = chunks.remainder();
         for (k, chunk) in chunks.enumerate() {
-            for lane in 0..LANES {
-                acc[lane] = self.step(acc[lane], chunk[lane], first + k * LANES + lane);
+            for (lane, (acc, &x)) in acc.iter_mut().zip(chunk).enumerate() {
+                *acc = self.step(*acc, x, first + k * LANES + lane);
             }
         }
         let done = xs.len() - rest.len();
@@ -144,10 +144,18 @@ fn range<R: Reducer>(
     while at < end {
         let next = end.min(at + BLOCK);
         let acc = leaf(reducer, input, layout, base, at, next);
-        tree.push(acc, #[inline(always)] |a, b| reducer.merge(a, b));
+        tree.push(
+            acc,
+            #[inline(always)]
+            |a, b| reducer.merge(a, b),
+        );
         at = next;
     }
-    tree.finish(#[inline(always)] |a, b| reducer.merge(a, b)).unwrap_or(reducer.start())
+    tree.finish(
+        #[inline(always)]
+        |a, b| reducer.merge(a, b),
+    )
+    .unwrap_or(reducer.start())
 }
 
 /// At most a block of elements, run by run of the innermost dimension.

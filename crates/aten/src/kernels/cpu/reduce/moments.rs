@@ -171,8 +171,8 @@ impl<T: Element> Reducer for Spread<T> {
         let (chunks, rest) = (xs.chunks_exact(LANES), xs.chunks_exact(LANES).remainder());
         let mut sums = [T::Mean::ZERO; LANES];
         for chunk in chunks.clone() {
-            for lane in 0..LANES {
-                sums[lane] = sums[lane].add_scaled(chunk[lane].wide(), 1.0);
+            for (sum, x) in sums.iter_mut().zip(chunk) {
+                *sum = sum.add_scaled(x.wide(), 1.0);
             }
         }
         let sum = sums.into_iter().chain(rest.iter().map(|x| x.wide()));
@@ -180,8 +180,8 @@ impl<T: Element> Reducer for Spread<T> {
         let mean = T::Mean::ZERO.add_scaled(sum, 1.0 / n);
         let mut squares = [0.0; LANES];
         for chunk in chunks {
-            for lane in 0..LANES {
-                squares[lane] += mean.distance(chunk[lane].wide());
+            for (square, x) in squares.iter_mut().zip(chunk) {
+                *square += mean.distance(x.wide());
             }
         }
         let squares = squares.into_iter().chain(rest.iter().map(|x| mean.distance(x.wide()))).sum();
@@ -214,7 +214,34 @@ pub(crate) fn moments(
     )
 }
 
+/// A sum in `f64`.
+struct WideSum<T>(PhantomData<T>);
+
+impl<T: Element<Mean = f64>> Reducer for WideSum<T> {
+    type In = T;
+    type Acc = f64;
+    #[inline(always)]
+    fn start(&self) -> f64 {
+        0.0
+    }
+    #[inline(always)]
+    fn step(&self, acc: f64, x: T, _i: usize) -> f64 {
+        acc + x.wide()
+    }
+    #[inline(always)]
+    fn merge(&self, a: f64, b: f64) -> f64 {
+        a + b
+    }
+}
+
 /// Mean and sum of squares around it of each output of a layout, of real elements.
 pub(crate) fn means_and_squares<T: Element<Mean = f64>>(xs: &[T], layout: &Layout) -> Vec<(f64, f64)> {
-    reduce(&Spread::<T>(PhantomData), xs, layout).into_iter().map(|m| (m.mean, m.squares)).collect()
+    let moments = reduce(&Spread::<T>(PhantomData), xs, layout).into_iter().map(|m| (m.mean, m.squares));
+    let mut moments: Vec<_> = moments.collect();
+    if moments.iter().any(|(mean, _)| mean.is_nan()) {
+        // Infinities on the way are no reason why there is no mean.
+        let sums = reduce(&WideSum::<T>(PhantomData), xs, layout);
+        moments.iter_mut().zip(sums).for_each(|((mean, _), sum)| *mean = sum / layout.count as f64);
+    }
+    moments
 }

@@ -188,10 +188,18 @@ impl<T: RealElement> Reducer for LogSumExp<T> {
     fn merge(&self, a: Self::Acc, b: Self::Acc) -> Self::Acc {
         let m = a.0.maximum(b.0);
         let scaled = |x: Self::Acc| {
-            if x.1 == <T::Real as Float>::ZERO { <T::Real as Float>::ZERO } else { x.1 * Self::relative(x.0, m) }
+            if x.1 == <T::Real as Float>::ZERO {
+                <T::Real as Float>::ZERO
+            } else {
+                x.1 * Self::relative(x.0, m)
+            }
         };
         // An infinite element is not taken away from: its exponential is the sum.
-        if m == <T::Real as Float>::INFINITY { (m, <T::Real as Float>::ONE) } else { (m, scaled(a) + scaled(b)) }
+        if m == <T::Real as Float>::INFINITY {
+            (m, <T::Real as Float>::ONE)
+        } else {
+            (m, scaled(a) + scaled(b))
+        }
     }
 
     /// Its maximum first, so that each element needs one exponential.
