@@ -62,8 +62,14 @@ mod pointwise;
 mod clamp;
 mod complex_parts;
 mod alias;
+mod batch_norm;
+mod difference;
+mod renorm;
 mod extremum;
 mod moment;
+mod loss;
+mod nll_loss;
+mod norm;
 mod reduce;
 mod reduction;
 mod scan;
@@ -152,6 +158,12 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     moment::register(lib)?;
     scan::register(lib)?;
     softmax::register(lib)?;
+    norm::register(lib)?;
+    batch_norm::register(lib)?;
+    renorm::register(lib)?;
+    difference::register(lib)?;
+    loss::register(lib)?;
+    nll_loss::register(lib)?;
     Ok(())
 }
 

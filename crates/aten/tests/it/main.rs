@@ -21,3 +21,4 @@ mod print;
 mod view_cases;
 mod views;
 mod pointwise;
+mod reduce;

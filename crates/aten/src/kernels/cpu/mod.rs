@@ -12,6 +12,8 @@ pub(crate) mod pool;
 pub(crate) mod window;
 pub(crate) mod sum;
 pub(crate) mod reduce;
+pub(crate) mod norm;
+pub(crate) mod class_loss;
 pub(crate) mod scan;
 pub(crate) mod softmax;
 pub(crate) mod to_vec;
