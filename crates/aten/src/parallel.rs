@@ -126,6 +126,43 @@ pub(crate) fn for_each_piece_of_two<A: Send, B: Send>(
     });
 }
 
+/// [`parallel_for`] over a slice that is written: `body` gets the index of the first element of each piece, and
+/// the piece.
+pub(crate) fn parallel_slice<T: Send>(slice: &mut [T], grain: usize, body: impl Fn(usize, &mut [T]) + Sync) {
+    let len = slice.len();
+    let parts = DisjointMut::new(slice);
+    parallel_for(0..len, grain, |range| {
+        let start = range.start;
+        // SAFETY: the ranges of one loop are apart.
+        body(start, unsafe { parts.part(range) });
+    });
+}
+
+/// [`parallel_for`] over the rows of several slices that are written: each has as many rows as there are, of
+/// a width of its own. `body` gets the index of the first row of a piece, and the rows of each slice.
+///
+/// # Panics
+/// When a slice is not of `rows` rows of its width.
+pub(crate) fn parallel_rows<T: Send, const N: usize>(
+    rows: usize,
+    grain: usize,
+    slices: [(&mut [T], usize); N],
+    body: impl Fn(Range<usize>, [&mut [T]; N]) + Sync,
+) {
+    let parts = slices.map(|(slice, width)| {
+        assert_eq!(slice.len(), rows * width, "a slice of other rows");
+        (DisjointMut::new(slice), width)
+    });
+    parallel_for(0..rows, grain, |range| {
+        let pieces = std::array::from_fn(|i| {
+            let (part, width) = &parts[i];
+            // SAFETY: the ranges of one loop are apart, and so are their rows.
+            unsafe { part.part(range.start * width..range.end * width) }
+        });
+        body(range, pieces);
+    });
+}
+
 /// A slice of which each thread of a loop writes its own part.
 #[derive(Debug)]
 pub(crate) struct DisjointMut<'a, T> {

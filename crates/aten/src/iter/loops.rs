@@ -103,7 +103,7 @@ fn check<T: Element>(iter: &TensorIter<'_>, operand: usize) -> Result<()> {
     )))
 }
 
-fn check_count(iter: &TensorIter<'_>, outputs: usize, inputs: usize) -> Result<()> {
+pub(super) fn check_count(iter: &TensorIter<'_>, outputs: usize, inputs: usize) -> Result<()> {
     if iter.outputs == outputs && iter.operands.len() == outputs + inputs {
         return Ok(());
     }

@@ -12,7 +12,9 @@
 //! ```
 
 mod apart;
+pub(crate) mod blocks;
 pub(crate) mod config;
+pub(crate) mod lane;
 pub(crate) mod loops;
 mod operand;
 pub(crate) mod overlap;

@@ -196,7 +196,10 @@ fn c2r(x: &Tensor, dims: &[i64], normalization: i64, last_len: i64) -> Result<Te
     }
     let half = last_len / 2 + 1;
     if x.sizes()[last] < half {
-        return Err(Error::shape(format!("{half} elements are needed in dimension {last}, got {:?}", x.sizes())));
+        return Err(Error::shape(format!(
+            "{half} elements are needed in dimension {last}, got {:?}",
+            x.sizes()
+        )));
     }
     let x = if rest.is_empty() {
         x.clone()

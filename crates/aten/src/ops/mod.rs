@@ -7,6 +7,12 @@
 mod dest;
 pub mod handles;
 
+mod dtypes;
+mod forms;
+
+mod unary;
+mod rounding;
+mod special;
 mod binary;
 mod conv;
 mod new_options;
@@ -19,6 +25,9 @@ mod advanced_index;
 mod index;
 mod scatter;
 mod matmul;
+mod matmul_composite;
+mod conv_composite;
+mod fft;
 mod channels;
 mod patches;
 mod upsample;
@@ -36,8 +45,20 @@ mod type_conversion;
 mod resize;
 mod conj;
 mod query;
+mod power;
+mod compare;
+mod activation;
+mod activation_backward;
+mod pointwise;
+mod clamp;
+mod extremum;
+mod moment;
+mod reduce;
+mod reduction;
+mod scan;
+mod softmax;
 
-pub(crate) use dest::{Dest, Made};
+pub(crate) use dest::{Dest, Made, Output};
 
 use crate::dispatch::Library;
 use crate::error::Result;
@@ -76,6 +97,9 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     index::register(lib)?;
     scatter::register(lib)?;
     matmul::register(lib)?;
+    matmul_composite::register(lib)?;
+    conv_composite::register(lib)?;
+    fft::register(lib)?;
     channels::register(lib)?;
     patches::register(lib)?;
     upsample::register(lib)?;
@@ -92,6 +116,20 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     resize::register(lib)?;
     conj::register(lib)?;
     query::register(lib)?;
+    unary::register(lib)?;
+    rounding::register(lib)?;
+    special::register(lib)?;
+    power::register(lib)?;
+    compare::register(lib)?;
+    activation::register(lib)?;
+    activation_backward::register(lib)?;
+    pointwise::register(lib)?;
+    clamp::register(lib)?;
+    reduce::register(lib)?;
+    extremum::register(lib)?;
+    moment::register(lib)?;
+    scan::register(lib)?;
+    softmax::register(lib)?;
     Ok(())
 }
 

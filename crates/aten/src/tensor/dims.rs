@@ -1,29 +1,81 @@
 //! [`Dims`]: sizes or strides, inline up to five dimensions.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::{Deref, DerefMut};
 
-use smallvec::SmallVec;
+/// How many are held inline.
+const INLINE: usize = 5;
 
 /// Sizes or strides of a tensor, one `i64` a dimension, in elements. Up to five are held inline
 /// (`c10::impl::SizesAndStrides`). It is a slice to whoever reads it.
-#[derive(Clone, Default, Eq, Hash)]
-pub struct Dims(SmallVec<[i64; 5]>);
+#[derive(Clone)]
+pub struct Dims(Repr);
+
+/// A copy of the inline form is a few moves of fixed length, whatever it holds: operators copy sizes all the
+/// time. Its length is a word, for which the compiler knows what it may be: indexing by it needs no check, the
+/// other values say that it is the heap's form, and no field lies across two words.
+#[derive(Clone)]
+enum Repr {
+    Inline { len: Len, values: [i64; INLINE] },
+    Heap(Vec<i64>),
+}
+
+#[derive(Clone, Copy)]
+#[repr(usize)]
+enum Len {
+    Zero,
+    One,
+    Two,
+    Three,
+    Four,
+    Five,
+}
+
+const _: () = assert!(size_of::<Dims>() == 48 && INLINE == Len::Five as usize);
+
+impl Len {
+    #[inline]
+    const fn of(len: usize) -> Option<Self> {
+        match len {
+            0 => Some(Self::Zero),
+            1 => Some(Self::One),
+            2 => Some(Self::Two),
+            3 => Some(Self::Three),
+            4 => Some(Self::Four),
+            5 => Some(Self::Five),
+            _ => None,
+        }
+    }
+}
 
 impl Dims {
     /// No dimension.
-    pub fn new() -> Self {
-        Self(SmallVec::new())
+    #[inline]
+    pub const fn new() -> Self {
+        Self(Repr::Inline { len: Len::Zero, values: [0; INLINE] })
     }
 
     /// `value`, in each of `len` dimensions.
+    #[inline]
     pub fn filled(value: i64, len: usize) -> Self {
-        Self(SmallVec::from_elem(value, len))
+        match Len::of(len) {
+            Some(len) => Self(Repr::Inline { len, values: [value; INLINE] }),
+            None => Self(Repr::Heap(vec![value; len])),
+        }
     }
 
     /// Adds a last dimension.
+    #[inline]
     pub fn push(&mut self, value: i64) {
-        self.0.push(value);
+        if let Repr::Inline { len, values } = &mut self.0
+            && let Some(longer) = Len::of(*len as usize + 1)
+        {
+            values[*len as usize] = value;
+            *len = longer;
+            return;
+        }
+        self.with_vec(|values| values.push(value));
     }
 
     /// Adds a dimension before `at`.
@@ -31,7 +83,8 @@ impl Dims {
     /// # Panics
     /// If `at` is above the number of dimensions.
     pub fn insert(&mut self, at: usize, value: i64) {
-        self.0.insert(at, value);
+        self.push(value);
+        self[at..].rotate_right(1);
     }
 
     /// Takes a dimension out.
@@ -39,12 +92,38 @@ impl Dims {
     /// # Panics
     /// If there is no such dimension.
     pub fn remove(&mut self, at: usize) -> i64 {
-        self.0.remove(at)
+        self[at..].rotate_left(1);
+        let removed = *self.last().expect("there is one at `at`");
+        self.truncate(self.len() - 1);
+        removed
     }
 
     /// Keeps the first `len` dimensions.
     pub fn truncate(&mut self, len: usize) {
-        self.0.truncate(len);
+        match &mut self.0 {
+            Repr::Inline { len: present, .. } if len < *present as usize => {
+                *present = Len::of(len).unwrap_or(*present);
+            }
+            Repr::Inline { .. } => {}
+            Repr::Heap(values) => values.truncate(len),
+        }
+    }
+
+    #[cold]
+    fn with_vec(&mut self, change: impl FnOnce(&mut Vec<i64>)) {
+        if let Repr::Inline { .. } = self.0 {
+            self.0 = Repr::Heap(self.to_vec());
+        }
+        if let Repr::Heap(values) = &mut self.0 {
+            change(values);
+        }
+    }
+}
+
+impl Default for Dims {
+    #[inline]
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -53,14 +132,20 @@ impl Deref for Dims {
 
     #[inline]
     fn deref(&self) -> &[i64] {
-        &self.0
+        match &self.0 {
+            Repr::Inline { len, values } => &values[..*len as usize],
+            Repr::Heap(values) => values,
+        }
     }
 }
 
 impl DerefMut for Dims {
     #[inline]
     fn deref_mut(&mut self) -> &mut [i64] {
-        &mut self.0
+        match &mut self.0 {
+            Repr::Inline { len, values } => &mut values[..*len as usize],
+            Repr::Heap(values) => values,
+        }
     }
 }
 
@@ -73,11 +158,22 @@ impl AsRef<[i64]> for Dims {
 impl From<&[i64]> for Dims {
     #[inline]
     fn from(values: &[i64]) -> Self {
-        Self(SmallVec::from_slice(values))
+        // Not by a call of `memcpy`, which takes longer than a few moves.
+        let (len, values) = match *values {
+            [] => (Len::Zero, [0; INLINE]),
+            [a] => (Len::One, [a, 0, 0, 0, 0]),
+            [a, b] => (Len::Two, [a, b, 0, 0, 0]),
+            [a, b, c] => (Len::Three, [a, b, c, 0, 0]),
+            [a, b, c, d] => (Len::Four, [a, b, c, d, 0]),
+            [a, b, c, d, e] => (Len::Five, [a, b, c, d, e]),
+            _ => return Self(Repr::Heap(values.to_vec())),
+        };
+        Self(Repr::Inline { len, values })
     }
 }
 
 impl<const N: usize> From<[i64; N]> for Dims {
+    #[inline]
     fn from(values: [i64; N]) -> Self {
         Self::from(&values[..])
     }
@@ -85,19 +181,23 @@ impl<const N: usize> From<[i64; N]> for Dims {
 
 impl From<Vec<i64>> for Dims {
     fn from(values: Vec<i64>) -> Self {
-        Self::from(&values[..])
+        if values.len() > INLINE { Self(Repr::Heap(values)) } else { Self::from(&values[..]) }
     }
 }
 
 impl FromIterator<i64> for Dims {
+    #[inline]
     fn from_iter<I: IntoIterator<Item = i64>>(values: I) -> Self {
-        Self(values.into_iter().collect())
+        let mut dims = Self::new();
+        dims.extend(values);
+        dims
     }
 }
 
 impl Extend<i64> for Dims {
+    #[inline]
     fn extend<I: IntoIterator<Item = i64>>(&mut self, values: I) {
-        self.0.extend(values);
+        values.into_iter().for_each(|value| self.push(value));
     }
 }
 
@@ -106,7 +206,7 @@ impl<'a> IntoIterator for &'a Dims {
     type IntoIter = std::slice::Iter<'a, i64>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
+        self.iter()
     }
 }
 
@@ -116,8 +216,16 @@ impl<T: AsRef<[i64]> + ?Sized> PartialEq<T> for Dims {
     }
 }
 
+impl Eq for Dims {}
+
+impl Hash for Dims {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
 impl fmt::Debug for Dims {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        (**self).fmt(f)
     }
 }

@@ -3,7 +3,7 @@
 use c10_core::{Device, Element, ScalarType, Storage};
 
 use super::access::write_elements;
-use super::geometry::Geometry;
+use super::geometry::{Extent, Geometry};
 use super::{Dims, New, Tensor};
 use crate::error::{Error, Result};
 
@@ -51,7 +51,9 @@ impl Tensor {
         storage_offset: i64,
     ) -> Result<Self> {
         let device = storage.device();
-        let geometry = Geometry::new(storage, Dims::from(sizes), Dims::from(strides), storage_offset, dtype)?;
-        Ok(Self::from_geometry(geometry, dtype, device, Self::keys_of(device)))
+        let extent = Extent::within(&storage, sizes, strides, storage_offset, dtype)?;
+        let (sizes, strides) = (Dims::from(sizes), Dims::from(strides));
+        let geometry = || Geometry::of_extent(storage, sizes, strides, storage_offset, extent);
+        Ok(Self::made_of(geometry, dtype, device, Self::keys_of(device)))
     }
 }

@@ -27,6 +27,82 @@ pub(crate) struct Geometry {
     pub(crate) flags: Flags,
 }
 
+/// How many elements there are, and where the last one ends in the storage, in bytes (G2).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    pub(crate) numel: i64,
+    pub(crate) end_bytes: usize,
+}
+
+impl Extent {
+    /// # Errors
+    /// For unequal numbers of sizes and strides, negative numbers, and what overflows.
+    #[inline]
+    pub(crate) fn of(sizes: &[i64], strides: &[i64], storage_offset: i64, dtype: ScalarType) -> Result<Self> {
+        let element_size = dtype.element_size() as i64;
+        // One pass over both, with what is wrong looked at in the end.
+        let (mut numel, mut last) = (1_i64, storage_offset);
+        let mut signs = storage_offset;
+        let mut is_wrong = sizes.len() != strides.len();
+        for (&size, &stride) in sizes.iter().zip(strides) {
+            signs |= size | stride;
+            let (product, of_product) = numel.overflowing_mul(size);
+            let (way, of_way) = size.wrapping_sub(1).overflowing_mul(stride);
+            let (sum, of_sum) = last.overflowing_add(way);
+            (numel, last) = (product, sum);
+            is_wrong |= of_product | of_way | of_sum;
+        }
+        let end = last.checked_add(1).and_then(|elements| elements.checked_mul(element_size));
+        match end {
+            Some(end_bytes) if signs >= 0 && !is_wrong && numel > 0 => {
+                Ok(Self { numel, end_bytes: end_bytes as usize })
+            }
+            _ => Self::of_unusual(sizes, strides, storage_offset, dtype),
+        }
+    }
+
+    /// Without elements, or wrong.
+    #[cold]
+    fn of_unusual(sizes: &[i64], strides: &[i64], storage_offset: i64, dtype: ScalarType) -> Result<Self> {
+        let end_bytes = bytes::strided_bytes(sizes, strides, dtype.element_size(), storage_offset)?;
+        Ok(Self { numel: bytes::numel(sizes)?, end_bytes })
+    }
+
+    /// As [`of`](Self::of), of elements that are all in `storage`.
+    #[inline]
+    pub(crate) fn within(
+        storage: &Storage,
+        sizes: &[i64],
+        strides: &[i64],
+        storage_offset: i64,
+        dtype: ScalarType,
+    ) -> Result<Self> {
+        let extent = Self::of(sizes, strides, storage_offset, dtype)?;
+        if extent.end_bytes > storage.nbytes() {
+            return Err(out_of_bounds(extent.end_bytes, storage, sizes, strides, storage_offset, dtype));
+        }
+        Ok(extent)
+    }
+}
+
+#[cold]
+fn out_of_bounds(
+    end_bytes: usize,
+    storage: &Storage,
+    sizes: &[i64],
+    strides: &[i64],
+    storage_offset: i64,
+    dtype: ScalarType,
+) -> Error {
+    // PyTorch's text.
+    Error::shape(format!(
+        "setStorage: sizes {sizes:?}, strides {strides:?}, storage offset {storage_offset}, and itemsize {} \
+         requiring a storage size of {end_bytes} are out of bounds for storage of size {}",
+        dtype.element_size(),
+        storage.nbytes()
+    ))
+}
+
 /// What is known of the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flags(u8);
@@ -108,15 +184,11 @@ impl Geometry {
         storage_offset: i64,
         dtype: ScalarType,
     ) -> Result<Self> {
-        let geometry = Self::unbounded(storage, sizes, strides, storage_offset, dtype)?;
-        if geometry.end_bytes > geometry.storage.nbytes() {
-            return Err(geometry.out_of_bounds(dtype.element_size()));
-        }
-        Ok(geometry)
+        let extent = Extent::within(&storage, &sizes, &strides, storage_offset, dtype)?;
+        Ok(Self::of_extent(storage, sizes, strides, storage_offset, extent))
     }
 
-    /// As [`new`](Self::new), though the storage may be smaller: for views that cannot leave the elements of
-    /// a tensor, and for a storage that is resized next.
+    /// As [`new`](Self::new), though the storage may be smaller: for one that is resized next.
     #[inline]
     pub(crate) fn unbounded(
         storage: Storage,
@@ -125,30 +197,21 @@ impl Geometry {
         storage_offset: i64,
         dtype: ScalarType,
     ) -> Result<Self> {
-        if sizes.len() != strides.len() {
-            return Err(Error::shape(format!(
-                "dimensionality of sizes ({}) must match dimensionality of strides ({})",
-                sizes.len(),
-                strides.len()
-            )));
-        }
-        let numel = bytes::numel(&sizes)?;
-        let end_bytes = bytes::strided_bytes(&sizes, &strides, dtype.element_size(), storage_offset)?;
-        let flags = Flags::of(&sizes, &strides, numel);
-        Ok(Self { storage, sizes, strides, storage_offset, numel, end_bytes, flags })
+        let extent = Extent::of(&sizes, &strides, storage_offset, dtype)?;
+        Ok(Self::of_extent(storage, sizes, strides, storage_offset, extent))
     }
 
-    #[cold]
-    fn out_of_bounds(&self, element_size: usize) -> Error {
-        // PyTorch's text.
-        Error::shape(format!(
-            "setStorage: sizes {:?}, strides {:?}, storage offset {}, and itemsize {element_size} requiring a \
-             storage size of {} are out of bounds for storage of size {}",
-            self.sizes,
-            self.strides,
-            self.storage_offset,
-            self.end_bytes,
-            self.storage.nbytes()
-        ))
+    /// Elements of that extent. It is always part of its caller, so that nothing is moved twice.
+    #[inline(always)]
+    pub(crate) fn of_extent(
+        storage: Storage,
+        sizes: Dims,
+        strides: Dims,
+        storage_offset: i64,
+        extent: Extent,
+    ) -> Self {
+        let flags = Flags::of(&sizes, &strides, extent.numel);
+        let Extent { numel, end_bytes } = extent;
+        Self { storage, sizes, strides, storage_offset, numel, end_bytes, flags }
     }
 }

@@ -7,7 +7,7 @@ use c10_core::guard::OptionalDeviceGuard;
 use c10_core::hooks::require_hooks;
 use c10_core::{Device, DeviceType, MemoryFormat, ScalarType, Storage};
 
-use super::geometry::Geometry;
+use super::geometry::{Extent, Geometry};
 use super::tensor_impl::TensorImpl;
 use super::{Dims, Tensor};
 use crate::dispatch::{Backend, DispatchKey, DispatchKeySet, Functionality};
@@ -33,6 +33,7 @@ pub(crate) struct New {
 
 impl New {
     /// Row-major.
+    #[inline]
     pub(crate) fn contiguous(sizes: impl Into<Dims>, dtype: ScalarType, device: Device) -> Self {
         Self { sizes: sizes.into(), strides: None, dtype, device }
     }
@@ -43,16 +44,17 @@ impl New {
     }
 
     /// A tensor with unspecified values.
+    #[inline]
     pub(crate) fn make(self) -> Result<Tensor> {
         let strides = match self.strides {
             Some(strides) => strides,
             None => shape::contiguous_strides(&self.sizes)?,
         };
         let device = concrete(self.device)?;
-        let bytes = c10_core::bytes::strided_bytes(&self.sizes, &strides, self.dtype.element_size(), 0)?;
-        let storage = new_storage(bytes, device)?;
-        let geometry = Geometry::new(storage, self.sizes, strides, 0, self.dtype)?;
-        Ok(Tensor::from_geometry(geometry, self.dtype, device, Tensor::keys_of(device)))
+        let extent = Extent::of(&self.sizes, &strides, 0, self.dtype)?;
+        let storage = new_storage(extent.end_bytes, device)?;
+        let geometry = || Geometry::of_extent(storage, self.sizes, strides, 0, extent);
+        Ok(Tensor::made_of(geometry, self.dtype, device, Tensor::keys_of(device)))
     }
 }
 
@@ -82,6 +84,7 @@ pub(crate) fn dense_like(like: &Geometry, dtype: ScalarType, device: Device) -> 
 }
 
 /// The device with its index, where the type has several.
+#[inline]
 fn concrete(device: Device) -> Result<Device> {
     match (device.device_type(), device.index()) {
         (DeviceType::Cpu | DeviceType::Meta, _) | (_, Some(_)) => Ok(device),
@@ -90,10 +93,11 @@ fn concrete(device: Device) -> Result<Device> {
 }
 
 /// Memory on a device.
+#[inline]
 pub(crate) fn new_storage(bytes: usize, device: Device) -> Result<Storage> {
     let device_type = device.device_type();
     if matches!(device_type, DeviceType::Cpu | DeviceType::Meta) {
-        return Ok(Storage::new(bytes, Arc::clone(get_allocator(device_type)?))?);
+        return Ok(Storage::of_type(bytes, device_type)?);
     }
     let _guard = OptionalDeviceGuard::new(Some(device))?;
     let allocator = match get_allocator(device_type) {
@@ -112,22 +116,35 @@ impl Tensor {
             .union(DispatchKeySet::autograd_related(backend))
     }
 
-    #[inline]
     pub(crate) fn from_geometry(
         geometry: Geometry,
         dtype: ScalarType,
         device: Device,
         keys: DispatchKeySet,
     ) -> Self {
-        Self(Arc::new(TensorImpl::new(geometry, dtype, device, keys)))
+        Self::made_of(|| geometry, dtype, device, keys)
+    }
+
+    /// A tensor of what `geometry` makes, in the place where it stays: see Note [Made in place] in
+    /// `c10_core::storage`.
+    #[inline(always)]
+    pub(crate) fn made_of(
+        geometry: impl FnOnce() -> Geometry,
+        dtype: ScalarType,
+        device: Device,
+        keys: DispatchKeySet,
+    ) -> Self {
+        Self(Arc::new_cyclic(|_| TensorImpl::new(geometry(), dtype, device, keys)))
     }
 
     /// Another tensor on the storage of this one, with its dtype and keys: a view. It must be within the
     /// storage.
+    #[inline]
     pub(crate) fn view_of(&self, sizes: Dims, strides: Dims, storage_offset: i64) -> Result<Self> {
-        let storage = self.geometry().storage.clone();
-        let geometry = Geometry::new(storage, sizes, strides, storage_offset, self.dtype())?;
-        Ok(Self::from_geometry(geometry, self.dtype(), self.device(), self.key_set()))
+        let storage = self.storage();
+        let extent = Extent::within(&storage, &sizes, &strides, storage_offset, self.dtype())?;
+        let geometry = || Geometry::of_extent(storage, sizes, strides, storage_offset, extent);
+        Ok(Self::made_of(geometry, self.dtype(), self.device(), self.key_set()))
     }
 
     /// The same tensor, counted as a number in type promotion.

@@ -21,13 +21,14 @@ use std::sync::{Arc, Weak};
 
 use c10_core::{Device, MemoryFormat, ScalarType, Storage};
 
+pub use access::{Plain, Read, Write, access_elements};
 pub use autograd_seam::AutogradMeta;
 pub use dims::Dims;
 pub use methods::*;
 pub use nested::Nested;
 pub use options::TensorOptions;
 
-pub(crate) use access::{Fresh, Plain, Read, Write, access, check_end, for_words};
+pub(crate) use access::{Fresh, access, check_end, for_words};
 pub(crate) use geometry::Geometry;
 pub(crate) use make::{New, default_dtype, dense_like};
 use tensor_impl::TensorImpl;
@@ -84,6 +85,7 @@ impl Tensor {
     }
 
     /// Where in the storage the first element is, in elements.
+    #[inline]
     pub fn storage_offset(&self) -> i64 {
         self.geometry().storage_offset
     }
@@ -107,11 +109,13 @@ impl Tensor {
     }
 
     /// A handle on the memory that the tensor and its views share.
+    #[inline]
     pub fn storage(&self) -> Storage {
         self.geometry().storage.clone()
     }
 
     /// How often the elements, or those of a view, were written (`_version`).
+    #[inline]
     pub fn version(&self) -> u32 {
         self.geometry().storage.version()
     }
@@ -123,11 +127,13 @@ impl Tensor {
     }
 
     /// Dense in the order of a memory format. Nothing is in [`MemoryFormat::Preserve`].
+    #[inline]
     pub fn is_contiguous_in(&self, format: MemoryFormat) -> bool {
         self.geometry().flags.is_contiguous(format)
     }
 
     /// Each element has a place of its own, with no gaps between them.
+    #[inline]
     pub fn is_non_overlapping_and_dense(&self) -> bool {
         self.geometry().flags.is_non_overlapping_and_dense()
     }
@@ -150,11 +156,13 @@ impl Tensor {
     }
 
     /// Whether two handles are of one tensor (`is_same`).
+    #[inline]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Whether two tensors share their storage (`is_alias_of`).
+    #[inline]
     pub fn is_alias_of(&self, other: &Self) -> bool {
         self.geometry().storage.is_same(&other.geometry().storage)
     }

@@ -41,6 +41,7 @@ pub(crate) struct TensorImpl {
 const _: () = assert!(size_of::<TensorImpl>() <= 216, "TensorImpl has grown: see Note [Size of TensorImpl]");
 
 impl TensorImpl {
+    #[inline(always)]
     pub(super) fn new(geometry: Geometry, dtype: ScalarType, device: Device, keys: DispatchKeySet) -> Self {
         Self {
             first: geometry,

@@ -115,7 +115,8 @@ struct Totals {
     reserved: u64,
 }
 
-static FREE: DeleterEntry = DeleterEntry::new("caching_cpu_allocator", free);
+/// The deleter of this allocator's memory, and of [`HostAllocator`](super::HostAllocator)'s.
+pub(super) static FREE: DeleterEntry = DeleterEntry::new("caching_cpu_allocator", free);
 
 impl CachingCpuAllocator {
     /// An allocator with an empty cache.
@@ -198,9 +199,15 @@ unsafe fn free(context: *mut c_void) {
     let address = NonNull::new(context.cast()).expect("a deleter is not run on null");
     // SAFETY: the context is the address of a block that `allocate` gave away, and comes back once.
     let block = unsafe { SystemBlock::from_address(address) };
-    // SAFETY: `allocate` put its books there, which are never freed.
-    let books: &'static Books = unsafe { &*block.owner().cast::<Books>() };
-    books.give_back(block);
+    // SAFETY: `allocate` put its books there, which are never freed; a small block of `HostAllocator` has null.
+    let books: Option<&'static Books> = unsafe { block.owner().cast::<Books>().as_ref() };
+    match books {
+        Some(books) => books.give_back(block),
+        #[cfg(not(loom))]
+        None => super::host::give_back(block),
+        #[cfg(loom)]
+        None => unreachable!("there is no `HostAllocator` under loom"),
+    }
 }
 
 impl Books {

@@ -5,6 +5,9 @@ mod cpu;
 mod system;
 
 mod caching;
+// Its cache is a static, and loom's locks do not outlast one run of a model.
+#[cfg(not(loom))]
+mod host;
 mod size_class;
 
 #[cfg(feature = "mapped")]
@@ -39,6 +42,8 @@ pub use count::{AllocationCounts, CountingAllocator};
 pub use cpu::CpuAllocator;
 pub use deferred::{DeferredFreeAllocator, DeferredFreeConfig, MaxPending};
 pub use fault::{Fault, FaultAllocator};
+#[cfg(not(loom))]
+pub use host::HostAllocator;
 pub use limit::LimitAllocator;
 #[cfg(feature = "mapped")]
 pub use mapped::{MapMode, Mapped, MappedFile};

@@ -14,7 +14,11 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::sync::Arc;
 
-use super::{Allocator, CpuAllocator, MetaAllocator};
+#[cfg(loom)]
+use super::CpuAllocator as HostAllocator;
+#[cfg(not(loom))]
+use super::HostAllocator;
+use super::{Allocator, MetaAllocator};
 use crate::device::DeviceType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::atomic::{AtomicPtr, Ordering};
@@ -27,7 +31,7 @@ pub fn set_allocator(device_type: DeviceType, allocator: Arc<dyn Allocator>, pri
     DEVICE.set(device_type, allocator, priority)
 }
 
-/// The process's allocator of a device type (`c10::GetAllocator`). The host has a [`CpuAllocator`] from the
+/// The process's allocator of a device type (`c10::GetAllocator`). The host has a [`HostAllocator`] from the
 /// start.
 ///
 /// # Errors
@@ -70,7 +74,7 @@ const SLOTS: usize = DeviceType::ALL.len();
 /// behind [`set_pinned_allocator`]; others are for whoever wants a table of their own.
 pub struct AllocatorRegistry {
     slots: [Slot; SLOTS],
-    /// Whether an empty host slot is filled with a `CpuAllocator` when it is read.
+    /// Whether an empty host slot is filled with a `HostAllocator` when it is read.
     host_default: bool,
 }
 
@@ -100,7 +104,7 @@ impl AllocatorRegistry {
         Self { slots: [const { Slot::new() }; SLOTS], host_default: false }
     }
 
-    /// A table whose host slot holds a [`CpuAllocator`] of priority 0 once somebody asks for it.
+    /// A table whose host slot holds a [`HostAllocator`] of priority 0 once somebody asks for it.
     #[cfg(not(loom))]
     pub const fn with_host_default() -> Self {
         Self { slots: [const { Slot::new() }; SLOTS], host_default: true }
@@ -112,7 +116,7 @@ impl AllocatorRegistry {
         Self { slots: std::array::from_fn(|_| Slot::new()), host_default: false }
     }
 
-    /// A table whose host slot holds a [`CpuAllocator`] of priority 0 once somebody asks for it.
+    /// A table whose host slot holds a [`HostAllocator`] of priority 0 once somebody asks for it.
     #[cfg(loom)]
     pub fn with_host_default() -> Self {
         Self { slots: std::array::from_fn(|_| Slot::new()), host_default: true }
@@ -139,7 +143,7 @@ impl AllocatorRegistry {
     fn get_default(&self, device_type: DeviceType) -> Result<&Arc<dyn Allocator>> {
         let slot = self.slot(device_type);
         if self.host_default && device_type == DeviceType::Cpu {
-            slot.set_if_empty(Arc::new(CpuAllocator));
+            slot.set_if_empty(Arc::new(HostAllocator));
         }
         if self.host_default && device_type == DeviceType::Meta {
             slot.set_if_empty(Arc::new(MetaAllocator));

@@ -49,7 +49,7 @@ impl Storage {
         } else {
             copy_across(pin, block, size)?
         };
-        Ok(Self::from_impl(StorageImpl::new(block, (size, size), Some(allocator), RESIZABLE, origin)))
+        Ok(Self::from_parts(block, (size, size), Some(allocator.into()), RESIZABLE, origin))
     }
 
     /// Tells the owner of the memory that work on `stream` uses it (`recordDataPtrOnStream`), so that it is

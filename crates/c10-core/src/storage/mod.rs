@@ -22,7 +22,7 @@ use std::fmt;
 // (`cow::Share`).
 use std::sync::{Arc, Weak};
 
-use crate::allocator::Allocator;
+use crate::allocator::{Allocator, get_allocator};
 use crate::data_ptr::DataPtr;
 use crate::device::{Device, DeviceType};
 use crate::error::{Error, Result};
@@ -37,6 +37,7 @@ mod from_mapped;
 mod migrate;
 mod replace;
 mod resize;
+mod source;
 mod storage_impl;
 
 pub use access::{Access, AccessOptions, AccessSet, PendingUse, ReadGuard, WriteGuard};
@@ -45,6 +46,7 @@ pub use dump::{Layer, StorageDump};
 pub use dump::{capture_backtraces, live_storages};
 
 use dump::Origin;
+use source::Source;
 use storage_impl::{READ_ONLY, RESIZABLE, StorageImpl};
 
 /// A shared handle on a piece of memory (`c10::Storage`). A clone is another handle on the same memory.
@@ -75,10 +77,25 @@ impl Storage {
     /// [`Allocator::allocate`].
     #[track_caller]
     pub fn new(size: usize, allocator: Arc<dyn Allocator>) -> Result<Self> {
-        let origin = Origin::here();
+        Self::from_source(size, allocator.into(), Origin::here())
+    }
+
+    /// As [`new`](Self::new), from the process's allocator of a device type, on the device that is current.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DeviceUnavailable`](crate::ErrorKind::DeviceUnavailable) when there is none; else as
+    /// [`new`](Self::new).
+    #[track_caller]
+    #[inline]
+    pub fn of_type(size: usize, device_type: DeviceType) -> Result<Self> {
+        Self::from_source(size, Source::Registered(get_allocator(device_type)?), Origin::here())
+    }
+
+    #[inline]
+    fn from_source(size: usize, allocator: Source, origin: Origin) -> Result<Self> {
         fresh::check_size(size)?;
         let data_ptr = allocator.allocate(size)?;
-        Ok(Self::from_impl(StorageImpl::new(data_ptr, (size, size), Some(allocator), RESIZABLE, origin)))
+        Ok(Self::from_parts(data_ptr, (size, size), Some(allocator), RESIZABLE, origin))
     }
 
     /// The bytes of a boxed slice, not resizable. They are aligned as the slice was.
@@ -90,7 +107,7 @@ impl Storage {
         let origin = Origin::here();
         let size = bytes.len();
         let data_ptr = DataPtr::from_boxed_slice(bytes);
-        Ok(Self::from_impl(StorageImpl::new(data_ptr, (size, size), None, 0, origin)))
+        Ok(Self::from_parts(data_ptr, (size, size), None, 0, origin))
     }
 
     /// `size` bytes of memory that was allocated elsewhere.
@@ -118,20 +135,34 @@ impl Storage {
         }
         let flags =
             if options.resizable { RESIZABLE } else { 0 } | if options.read_only { READ_ONLY } else { 0 };
-        Ok(Self::from_impl(StorageImpl::new(data_ptr, (size, size), options.allocator, flags, origin)))
+        let allocator = options.allocator.map(Source::from);
+        Ok(Self::from_parts(data_ptr, (size, size), allocator, flags, origin))
     }
 
-    fn from_impl(storage: StorageImpl) -> Self {
-        let storage = Arc::new(storage);
+    // Note [Made in place]
+    // `Arc::new` of a large value makes it on the stack, from many small stores, and moves it with few large
+    // loads, each of which waits for several of those stores: it takes longer than the allocation. In
+    // `Arc::new_cyclic` the place is there first, and the value is made in it.
+    #[inline(always)]
+    fn from_parts(
+        data_ptr: DataPtr,
+        sizes: (usize, usize),
+        allocator: Option<Source>,
+        flags: u32,
+        origin: Origin,
+    ) -> Self {
+        let storage = Arc::new_cyclic(|_| StorageImpl::new(data_ptr, sizes, allocator, flags, origin));
         storage.origin.made(&storage);
         Self(storage)
     }
 
+    #[inline]
     fn as_impl(&self) -> &StorageImpl {
         &self.0
     }
 
     /// The size, in bytes.
+    #[inline]
     pub fn nbytes(&self) -> usize {
         self.0.size()
     }
@@ -143,23 +174,26 @@ impl Storage {
 
     /// The address, on the storage's device. Without access to the storage it is good for telling and
     /// comparing, and stale as soon as somebody resizes.
+    #[inline]
     pub fn data_ptr(&self) -> *const u8 {
         self.0.address()
     }
 
     /// The device that the memory is on. It never changes.
+    #[inline]
     pub fn device(&self) -> Device {
         self.0.device()
     }
 
     /// The type of that device.
+    #[inline]
     pub fn device_type(&self) -> DeviceType {
         self.device().device_type()
     }
 
     /// Where more memory comes from, if from anywhere.
     pub fn allocator(&self) -> Option<Arc<dyn Allocator>> {
-        crate::sync::lock(&self.0.owner).allocator.clone()
+        crate::sync::lock(&self.0.owner).allocator.as_ref().map(Source::to_arc)
     }
 
     /// Whether [`resize`](Self::resize) is allowed.
@@ -173,6 +207,7 @@ impl Storage {
     }
 
     /// How often the bytes were written, modulo 2³²: the version counter of the tensors that share it.
+    #[inline]
     pub fn version(&self) -> u32 {
         self.0.version()
     }
@@ -183,6 +218,7 @@ impl Storage {
     }
 
     /// Whether two handles are of the same storage (`is_alias_of`).
+    #[inline]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -81,7 +81,7 @@ impl Storage {
         let _old;
         let _locked = Locked::take(storage, Mode::Exclusive, HOST_MOVE)?;
         let mut owner = lock(&storage.owner);
-        owner.message = message;
+        owner.message = message.map(String::into_boxed_str);
         storage.set_flags(RELEASED);
         let size = storage.size();
         _old = storage.install(&mut owner, DataPtr::null(storage.device()), size, 0);

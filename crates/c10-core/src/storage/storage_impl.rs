@@ -16,11 +16,9 @@
 //! Order of locks: access, then `owner` or `pending`, which are never held together. Nothing foreign runs
 //! under any of them: no allocator, deleter, hook or user's closure.
 
-use std::sync::Arc;
-
 use super::access::{AccessLock, Pending, wait_at_end};
 use super::dump::Origin;
-use crate::allocator::Allocator;
+use super::source::Source;
 use crate::data_ptr::DataPtr;
 use crate::device::Device;
 use crate::error::Error;
@@ -58,16 +56,18 @@ pub(crate) struct StorageImpl {
 #[derive(Debug)]
 pub(crate) struct Owner {
     pub(super) data_ptr: DataPtr,
-    pub(super) allocator: Option<Arc<dyn Allocator>>,
+    pub(super) allocator: Option<Source>,
     /// What access to released memory says.
-    pub(super) message: Option<String>,
+    pub(super) message: Option<Box<str>>,
 }
 
 impl StorageImpl {
+    #[inline]
+    #[inline(always)]
     pub(super) fn new(
         data_ptr: DataPtr,
         (size, capacity): (usize, usize),
-        allocator: Option<Arc<dyn Allocator>>,
+        allocator: Option<Source>,
         flags: u32,
         origin: Origin,
     ) -> Self {
@@ -85,10 +85,12 @@ impl StorageImpl {
         }
     }
 
+    #[inline]
     pub(crate) fn address(&self) -> *mut u8 {
         self.address.load(Ordering::Relaxed)
     }
 
+    #[inline]
     pub(crate) fn size(&self) -> usize {
         self.size.load(Ordering::Relaxed)
     }
@@ -97,23 +99,28 @@ impl StorageImpl {
         self.capacity.load(Ordering::Relaxed)
     }
 
+    #[inline]
     pub(crate) fn device(&self) -> Device {
         self.device
     }
 
+    #[inline]
     pub(crate) fn version(&self) -> u32 {
         self.version.load(Ordering::Acquire)
     }
 
     /// Adds one to the version; it wraps, as PyTorch's does.
+    #[inline]
     pub(crate) fn bump_version(&self) {
         self.version.fetch_add(1, Ordering::AcqRel);
     }
 
+    #[inline]
     pub(crate) fn flags(&self) -> u32 {
         self.flags.load(Ordering::Relaxed)
     }
 
+    #[inline]
     pub(super) fn has(&self, flag: u32) -> bool {
         self.flags() & flag != 0
     }
@@ -152,14 +159,26 @@ impl StorageImpl {
     pub(super) fn released_error(&self) -> Error {
         let message = lock(&self.owner).message.clone();
         // PyTorch's text.
-        Error::invalid_argument(
-            message.unwrap_or_else(|| "Cannot access data pointer of Storage that is invalid.".to_owned()),
-        )
+        Error::invalid_argument(message.map_or_else(
+            || "Cannot access data pointer of Storage that is invalid.".to_owned(),
+            String::from,
+        ))
     }
 }
 
 impl Drop for StorageImpl {
+    #[inline]
     fn drop(&mut self) {
+        // The flags of a storage that nobody else has say what the list holds (S5).
+        if self.has(PENDING_READ | PENDING_WRITE) {
+            self.end_pending();
+        }
+    }
+}
+
+impl StorageImpl {
+    #[cold]
+    fn end_pending(&mut self) {
         let pending = std::mem::take(&mut *lock(&self.pending));
         if !pending.is_empty() && !wait_at_end(&pending) {
             // A device that cannot say whether it still uses the memory may do so: it is never freed.

@@ -9,7 +9,7 @@ use std::thread;
 
 use c10_core::allocator::{
     Allocator, CachingCpuAllocator, CachingCpuConfig, CountingAllocator, CpuAllocator, DeferredFreeAllocator,
-    DeferredFreeConfig, Fault, FaultAllocator, LimitAllocator,
+    DeferredFreeConfig, Fault, FaultAllocator, HostAllocator, LimitAllocator,
 };
 use c10_core::data_ptr::{DeleterEntry, same_deleter};
 use c10_core::{DataPtr, Device, ErrorKind, Result};
@@ -19,6 +19,10 @@ type Shared = Arc<dyn Allocator>;
 
 fn cpu() -> Shared {
     Arc::new(CpuAllocator)
+}
+
+fn host() -> Shared {
+    Arc::new(HostAllocator)
 }
 
 fn caching(max_cached_bytes: usize) -> Shared {
@@ -105,6 +109,7 @@ fn deferred_device(inner: Shared) -> Shared {
 fn every_allocator() -> Vec<(&'static str, Shared, &'static str)> {
     vec![
         ("cpu", cpu(), "cpu_allocator"),
+        ("host", host(), "caching_cpu_allocator"),
         ("caching", caching(1 << 26), "caching_cpu_allocator"),
         ("caching nothing", caching(0), "caching_cpu_allocator"),
         ("caching little", caching(4096), "caching_cpu_allocator"),
@@ -254,7 +259,7 @@ fn raw_calls_work_or_say_that_they_do_not() {
         unsafe { allocator.raw_deallocate(std::ptr::null_mut()) }.unwrap();
         assert_eq!(allocator.raw_allocate(usize::MAX).unwrap_err().kind(), ErrorKind::OutOfMemory);
     }
-    assert_eq!(raw, ["cpu", "caching", "caching nothing", "caching little", "fault cpu"]);
+    assert_eq!(raw, ["cpu", "host", "caching", "caching nothing", "caching little", "fault cpu"]);
 }
 
 #[test]
@@ -345,7 +350,7 @@ proptest! {
 
     /// Counts and bytes against a map of what is live.
     #[test]
-    fn programs_agree_with_a_naive_model(program in program(), which in 0_usize..7) {
+    fn programs_agree_with_a_naive_model(program in program(), which in 0_usize..8) {
         let inner = match which {
             0 => cpu(),
             1 => caching(100_000),
@@ -353,6 +358,7 @@ proptest! {
             3 => deferred(cpu()),
             4 => deferred(caching(0)),
             5 => fault(limit(cpu())),
+            6 => host(),
             _ => deferred(limit(deferred(caching(50_000)))),
         };
         let counting = CountingAllocator::new(inner);
@@ -628,4 +634,39 @@ fn caches_end_on_many_threads_while_their_memory_lives_on() {
         drop(give);
         scope.spawn(move || take.iter().for_each(|(ptr, seed)| check(&ptr, 200, seed)));
     });
+}
+
+/// Its counts are the process's, so that this looks at addresses and bytes alone.
+#[test]
+fn the_host_allocator_recycles_within_the_thread_and_across() {
+    for bytes in [1_usize, 64, 65, 4096, 4097, 1 << 20, (1 << 20) + 1] {
+        let first = host().allocate(bytes).unwrap();
+        let address = first.as_ptr().addr();
+        drop(first);
+        let again = host().allocate(bytes).unwrap();
+        if bytes <= 4096 {
+            assert_eq!(again.as_ptr().addr(), address, "{bytes} bytes lie ready in the thread");
+        }
+        // Freed by another thread, which keeps it or not, and then ends.
+        thread::spawn(move || drop(again)).join().unwrap();
+        drop(host().allocate(bytes).unwrap());
+    }
+    assert!(host().allocate(usize::MAX).is_err());
+    HostAllocator::empty_cache();
+    drop(host().allocate(10).unwrap());
+}
+
+#[test]
+fn a_thread_keeps_few_small_blocks_and_its_end_keeps_none() {
+    thread::spawn(|| {
+        let many: Vec<_> = (0..1000).map(|i| host().allocate(1 + i * 4).unwrap()).collect();
+        let addresses: std::collections::BTreeSet<_> = many.iter().map(|ptr| ptr.as_ptr().addr()).collect();
+        assert_eq!(addresses.len(), many.len());
+        drop(many);
+        // Lives longer than the thread's shelves.
+        thread_local!(static LAST: std::cell::Cell<Option<DataPtr>> = const { std::cell::Cell::new(None) });
+        LAST.set(Some(host().allocate(8).unwrap()));
+    })
+    .join()
+    .unwrap();
 }

@@ -71,7 +71,7 @@ fn the_host_has_a_default() {
     assert!(registry.get(DeviceType::Cuda).is_err());
     insta::assert_snapshot!(format!("{registry:?}"), @"{}");
     assert!(registry.get(DeviceType::Cpu).unwrap().allocate(10).is_ok());
-    insta::assert_snapshot!(format!("{registry:?}"), @r#"{"cpu": (CpuAllocator, 0)}"#);
+    insta::assert_snapshot!(format!("{registry:?}"), @r#"{"cpu": (HostAllocator, 0)}"#);
     let (a, _) = marked();
     assert!(registry.set(DeviceType::Cpu, a.clone(), 0));
     drop(registry.get(DeviceType::Cpu).unwrap().allocate(10).unwrap());

@@ -7,7 +7,7 @@ use std::thread::{self, ThreadId};
 
 use c10_core::allocator::{
     Allocator, CachingCpuAllocator, CountingAllocator, CpuAllocator, DeferredFreeAllocator,
-    DeferredFreeConfig, LimitAllocator,
+    DeferredFreeConfig, HostAllocator, LimitAllocator,
 };
 use c10_core::reporting::{
     Attached, MemoryEvent, MemoryObserver, OutOfMemoryEvent, attach, is_observed, report,
@@ -126,7 +126,7 @@ fn only_the_owner_of_the_memory_reports() {
 #[test]
 fn every_owner_balances_and_says_when_it_has_none() {
     let mut allocators: Vec<Arc<dyn Allocator>> =
-        vec![Arc::new(CpuAllocator), Arc::new(CachingCpuAllocator::default())];
+        vec![Arc::new(CpuAllocator), Arc::new(CachingCpuAllocator::default()), Arc::new(HostAllocator)];
     #[cfg(feature = "mapped")]
     {
         use c10_core::allocator::{ConfinedRoot, TempFileAllocator};

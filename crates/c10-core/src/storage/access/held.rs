@@ -29,6 +29,7 @@ thread_local! {
 pub(super) struct Held(PhantomData<MutexGuard<'static, ()>>);
 
 impl Held {
+    #[inline]
     pub(super) fn new() -> Self {
         HELD.with(|held| held.set(held.get() + 1));
         Self(PhantomData)
@@ -36,12 +37,14 @@ impl Held {
 }
 
 impl Drop for Held {
+    #[inline]
     fn drop(&mut self) {
         HELD.with(|held| held.set(held.get() - 1));
     }
 }
 
 /// Whether this thread may wait for access now. See Note [Who may wait].
+#[inline]
 pub(crate) fn may_wait() -> Wait {
     if HELD.with(Cell::get) == 0 { Wait::Block } else { Wait::Try }
 }

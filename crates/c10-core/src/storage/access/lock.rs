@@ -47,14 +47,26 @@ impl AccessLock {
     /// # Errors
     /// [`ErrorKind::Busy`] when it is taken and `wait` says to try, or when it has all the readers that it can
     /// count, which takes leaked guards.
+    #[inline]
     pub(crate) fn acquire(&self, mode: Mode, wait: Wait) -> Result<()> {
+        if self.try_acquire(mode) { Ok(()) } else { self.contended(mode, wait) }
+    }
+
+    /// Takes the lock if it is free, and says whether it was.
+    #[inline]
+    pub(crate) fn try_acquire(&self, mode: Mode) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
         while let Some(taken) = taken(state, mode) {
             match self.state.compare_exchange_weak(state, taken, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return Ok(()),
+                Ok(_) => return true,
                 Err(now) => state = now,
             }
         }
+        false
+    }
+
+    #[cold]
+    fn contended(&self, mode: Mode, wait: Wait) -> Result<()> {
         match wait {
             Wait::Block => self.park(mode),
             Wait::Try => {
@@ -64,6 +76,7 @@ impl AccessLock {
     }
 
     /// Gives the lock back. The caller has taken it in this mode.
+    #[inline]
     pub(crate) fn release(&self, mode: Mode) {
         let (before, free) = match mode {
             Mode::Shared => {
@@ -112,6 +125,7 @@ impl AccessLock {
 }
 
 /// The state after taking the lock, or `None` when it must be waited for.
+#[inline]
 fn taken(state: u32, mode: Mode) -> Option<u32> {
     match mode {
         Mode::Shared if state & EXCLUSIVE == 0 && state & READERS < READERS => Some(state + 1),

@@ -71,12 +71,14 @@ impl<'a> Locked<'a> {
 }
 
 impl Drop for Locked<'_> {
+    #[inline]
     fn drop(&mut self) {
         self.storage.access.release(self.mode);
     }
 }
 
 /// Fails on what cannot be cleared. It has no effect.
+#[inline]
 fn refuse(storage: &StorageImpl, obstacles: u32) -> Result<()> {
     let found = storage.flags() & obstacles & (RELEASED | READ_ONLY);
     if found == 0 {
@@ -86,6 +88,7 @@ fn refuse(storage: &StorageImpl, obstacles: u32) -> Result<()> {
 }
 
 /// Clears what can be cleared. Nothing may be locked.
+#[inline]
 fn clear(storage: &StorageImpl, mode: Mode, obstacles: u32, wait: Wait) -> Result<()> {
     let found = storage.flags() & obstacles;
     if found & COW != 0 {

@@ -4,9 +4,10 @@
 )]
 //! [`Access::acquire`] and [`AccessSet`]: access to several storages at once.
 
+use std::ptr;
 use std::sync::Arc;
 
-use super::few::Few;
+use super::few::{Few, INLINE};
 use super::held::{Held, may_wait};
 use super::lock::{Mode, Wait};
 use super::{HOST_READ, HOST_WRITE, PendingUse, clear, refuse, view};
@@ -46,21 +47,23 @@ impl Default for AccessOptions {
 #[must_use = "access ends as soon as the set is dropped"]
 #[derive(Debug)]
 pub struct AccessSet<'a> {
-    /// Sorted by address, each storage once.
-    locks: Few<Lock<'a>>,
     /// In the caller's order, reads first.
-    operands: Few<&'a StorageImpl>,
+    operands: Few<Operand<'a>>,
     reads: usize,
     host: bool,
     _held: Held,
 }
 
+/// A storage as one of the set's operands.
 #[derive(Clone, Copy, Debug)]
-struct Lock<'a> {
+struct Operand<'a> {
     storage: &'a StorageImpl,
+    /// The strongest in which the set has the storage: its lock's.
     mode: Mode,
-    /// How many operands the storage is.
-    uses: usize,
+    /// This operand stands for the lock: it is the first one of its storage.
+    has_lock: bool,
+    /// The storage is no other operand.
+    is_sole: bool,
 }
 
 impl Access {
@@ -99,76 +102,134 @@ impl Access {
         writes: &[&'a Storage],
         options: AccessOptions,
     ) -> Result<AccessSet<'a>> {
-        let operands = reads.iter().chain(writes).map(|s| s.as_impl());
-        let mut locks = Few::with_capacity(reads.len() + writes.len());
-        for (i, storage) in operands.clone().enumerate() {
-            let mode = if i < reads.len() { Mode::Shared } else { Mode::Exclusive };
-            locks.push(Lock { storage, mode, uses: 1 });
+        let mut operands = Few::with_capacity(reads.len() + writes.len());
+        reads.iter().for_each(|storage| add(&mut operands, storage.as_impl(), Mode::Shared));
+        writes.iter().for_each(|storage| add(&mut operands, storage.as_impl(), Mode::Exclusive));
+        if operands.len() > INLINE {
+            merge(&mut operands);
         }
-        merge(&mut locks);
-        lock_all(&locks, options.host)?;
+        if !try_all(&operands, options.host) {
+            lock_all(&operands, options.host)?;
+        }
         if options.bump_version {
-            locks.iter().filter(|l| l.mode == Mode::Exclusive).for_each(|l| l.storage.bump_version());
+            let written = locks(&operands).filter(|operand| operand.mode == Mode::Exclusive);
+            written.for_each(|operand| operand.storage.bump_version());
         }
-        let mut all = Few::with_capacity(reads.len() + writes.len());
-        operands.for_each(|storage| all.push(storage));
-        Ok(AccessSet { locks, operands: all, reads: reads.len(), host: options.host, _held: Held::new() })
+        Ok(AccessSet { operands, reads: reads.len(), host: options.host, _held: Held::new() })
     }
 }
 
-/// Sorts by address and makes each storage one, in its strongest mode.
-fn merge(locks: &mut Few<Lock<'_>>) {
-    if locks.len() < 2 {
-        return;
-    }
-    locks.sort_by_key(|lock| std::ptr::from_ref(lock.storage).addr());
-    locks.merge_neighbours(|kept, next| {
-        let same = std::ptr::eq(kept.storage, next.storage);
-        if same {
-            kept.mode = kept.mode.max(next.mode);
-            kept.uses += next.uses;
+/// Adds an operand. Of few, those of one storage find each other here; of many, [`merge`] does it.
+#[inline]
+fn add<'a>(operands: &mut Few<Operand<'a>>, storage: &'a StorageImpl, mode: Mode) {
+    let mut new = Operand { storage, mode, has_lock: true, is_sole: true };
+    if operands.len() < INLINE {
+        for old in operands.iter_mut().filter(|old| ptr::eq(old.storage, storage)) {
+            unite(old, &mut new);
         }
-        same
-    });
+    }
+    operands.push(new);
 }
 
-/// Takes all the locks, in their order, with no obstacle there; or none of them.
-fn lock_all(locks: &Few<Lock<'_>>, host: bool) -> Result<()> {
+/// Makes an operand and a later one of the same storage agree.
+fn unite(first: &mut Operand<'_>, later: &mut Operand<'_>) {
+    let mode = first.mode.max(later.mode);
+    (first.mode, later.mode) = (mode, mode);
+    (first.is_sole, later.is_sole) = (false, false);
+    later.has_lock = false;
+}
+
+/// Unites the operands of each storage, all of them.
+#[cold]
+fn merge(operands: &mut Few<Operand<'_>>) {
+    let alone = |operand: &mut Operand<'_>| (operand.has_lock, operand.is_sole) = (true, true);
+    operands.iter_mut().for_each(alone);
+    let order = by_address(operands);
+    for same in order.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() > 1) {
+        let mode = same.iter().filter_map(|(_, i)| operands.get(*i)).map(|operand| operand.mode).max();
+        for (n, (_, i)) in same.iter().enumerate() {
+            if let (Some(operand), Some(mode)) = (operands.get_mut(*i), mode) {
+                (operand.mode, operand.has_lock, operand.is_sole) = (mode, n == 0, false);
+            }
+        }
+    }
+}
+
+/// The operands, each by its storage's address and its place.
+fn by_address(operands: &Few<Operand<'_>>) -> Vec<(usize, usize)> {
+    let address = |(i, operand): (usize, &Operand<'_>)| (ptr::from_ref(operand.storage).addr(), i);
+    let mut order: Vec<_> = operands.iter().enumerate().map(address).collect();
+    order.sort_unstable();
+    order
+}
+
+#[inline]
+fn locks<'s, 'a: 's>(operands: &'s Few<Operand<'a>>) -> impl Iterator<Item = &'s Operand<'a>> {
+    operands.iter().filter(|operand| operand.has_lock)
+}
+
+/// Takes all the locks, if none has to be waited for and nothing at all is in the way; or none of them. Who
+/// never waits may take them in any order.
+#[inline]
+fn try_all(operands: &Few<Operand<'_>>, host: bool) -> bool {
+    // Of many uses by a device, those that are done are to be removed.
+    let others = if host { 0 } else { PENDING_READ | PENDING_WRITE };
+    for (i, operand) in operands.iter().enumerate().filter(|(_, operand)| operand.has_lock) {
+        let taken = operand.storage.access.try_acquire(operand.mode);
+        if !taken || operand.storage.has(operand.obstacles(host) | others) {
+            let after = i + usize::from(taken);
+            operands.iter().take(after).filter(|operand| operand.has_lock).for_each(Operand::release);
+            return false;
+        }
+    }
+    true
+}
+
+/// Takes all the locks, in the order of their addresses, with no obstacle there; or none of them.
+#[cold]
+fn lock_all(operands: &Few<Operand<'_>>, host: bool) -> Result<()> {
     let wait = may_wait();
+    let locks: Vec<_> = by_address(operands)
+        .into_iter()
+        .filter_map(|(_, i)| operands.get(i))
+        .filter(|operand| operand.has_lock)
+        .collect();
     loop {
-        for lock in locks.iter() {
+        for lock in &locks {
             refuse(lock.storage, lock.obstacles(host))?;
         }
-        for lock in locks.iter() {
+        for lock in &locks {
             clear(lock.storage, lock.mode, lock.obstacles(host), wait)?;
             if !host && lock.storage.has(PENDING_READ | PENDING_WRITE) {
                 lock.storage.prune_pending();
             }
         }
-        take_in_order(locks, wait)?;
+        take_in_order(&locks, wait)?;
         if locks.iter().all(|lock| !lock.storage.has(lock.obstacles(host))) {
             return Ok(());
         }
-        locks.iter().for_each(Lock::release);
+        locks.iter().for_each(Operand::release);
     }
 }
 
-fn take_in_order(locks: &Few<Lock<'_>>, wait: Wait) -> Result<()> {
+fn take_in_order(locks: &[Operand<'_>], wait: Wait) -> Result<()> {
     for (taken, lock) in locks.iter().enumerate() {
         if let Err(error) = lock.storage.access.acquire(lock.mode, wait) {
-            locks.iter().take(taken).for_each(Lock::release);
+            locks.iter().take(taken).for_each(Operand::release);
             return Err(error);
         }
     }
     Ok(())
 }
 
-impl Lock<'_> {
+impl Operand<'_> {
+    #[inline]
     fn obstacles(&self, host: bool) -> u32 {
         let all = if self.mode == Mode::Exclusive { HOST_WRITE } else { HOST_READ };
         if host { all } else { all & !(PENDING_READ | PENDING_WRITE) }
     }
 
+    #[inline]
     fn release(&self) {
         self.storage.access.release(self.mode);
     }
@@ -220,9 +281,9 @@ impl AccessSet<'_> {
     /// storage is another operand too; [`ErrorKind::NotImplemented`](crate::ErrorKind::NotImplemented) when
     /// the host cannot reach the bytes.
     pub fn write(&mut self, i: usize) -> Result<&mut [u8]> {
-        let storage = self.write_operand(i)?;
+        let operand = self.write_operand(i)?;
         // SAFETY: the set is borrowed exclusively for as long as the slice.
-        unsafe { self.exclusive(storage) }
+        unsafe { self.exclusive(operand) }
     }
 
     /// The address of the read operand `i`, and how many bytes there are. If the set also writes its storage
@@ -231,7 +292,7 @@ impl AccessSet<'_> {
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when there is no such operand.
     pub fn read_ptr(&self, i: usize) -> Result<(*const u8, usize)> {
-        self.read_operand(i).map(|storage| (storage.address().cast_const(), storage.size()))
+        self.read_operand(i).map(|operand| (operand.storage.address().cast_const(), operand.storage.size()))
     }
 
     /// The address of the write operand `i`, and how many bytes there are.
@@ -239,7 +300,7 @@ impl AccessSet<'_> {
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when there is no such operand.
     pub fn write_ptr(&mut self, i: usize) -> Result<(*mut u8, usize)> {
-        self.write_operand(i).map(|storage| (storage.address(), storage.size()))
+        self.write_operand(i).map(|operand| (operand.storage.address(), operand.storage.size()))
     }
 
     /// Says that a device still reads the read operand `i` after the set is dropped. It returns at once.
@@ -249,7 +310,7 @@ impl AccessSet<'_> {
     /// set was acquired for the host, which may have slices of the bytes.
     pub fn defer_read(&self, i: usize, work: Arc<dyn PendingUse>) -> Result<()> {
         self.device_access()?;
-        self.read_operand(i)?.defer(Mode::Shared, work);
+        self.read_operand(i)?.storage.defer(Mode::Shared, work);
         Ok(())
     }
 
@@ -260,7 +321,7 @@ impl AccessSet<'_> {
     /// set was acquired for the host, which may have slices of the bytes.
     pub fn defer_write(&self, i: usize, work: Arc<dyn PendingUse>) -> Result<()> {
         self.device_access()?;
-        self.write_operand(i)?.defer(Mode::Exclusive, work);
+        self.write_operand(i)?.storage.defer(Mode::Exclusive, work);
         Ok(())
     }
 
@@ -271,14 +332,14 @@ impl AccessSet<'_> {
         Ok(())
     }
 
-    fn read_operand(&self, i: usize) -> Result<&StorageImpl> {
+    fn read_operand(&self, i: usize) -> Result<Operand<'_>> {
         if i >= self.reads {
             return Err(no_operand("read", i, self.reads));
         }
         self.operand(i)
     }
 
-    fn write_operand(&self, i: usize) -> Result<&StorageImpl> {
+    fn write_operand(&self, i: usize) -> Result<Operand<'_>> {
         let writes = self.operands.len() - self.reads;
         if i >= writes {
             return Err(no_operand("write", i, writes));
@@ -286,47 +347,46 @@ impl AccessSet<'_> {
         self.operand(self.reads + i)
     }
 
-    fn operand(&self, i: usize) -> Result<&StorageImpl> {
+    fn operand(&self, i: usize) -> Result<Operand<'_>> {
         self.operands.get(i).ok_or_else(|| no_operand("", i, self.operands.len()))
     }
 
-    fn shared<'s>(&'s self, storage: &'s StorageImpl) -> Result<&'s [u8]> {
-        let lock = self.host_lock(storage)?;
-        if lock.mode != Mode::Shared {
+    fn shared<'s>(&'s self, operand: Operand<'s>) -> Result<&'s [u8]> {
+        self.host_access()?;
+        if operand.mode != Mode::Shared {
             return Err(Error::invalid_argument("a storage that is read is written by the same call"));
         }
         // SAFETY: the set has shared access with `HOST_READ`, outlives the slice, and gives out no `&mut` to a
         // storage that it has only shared.
-        unsafe { view::shared(lock.storage) }
+        unsafe { view::shared(operand.storage) }
     }
 
     /// # Safety
     /// For as long as the slice lives, the set gives out no other of the same storage.
-    #[expect(clippy::mut_from_ref, reason = "the callers borrow the set exclusively")]
-    unsafe fn exclusive<'s>(&'s self, storage: &'s StorageImpl) -> Result<&'s mut [u8]> {
-        let lock = self.host_lock(storage)?;
-        if lock.uses != 1 {
+    unsafe fn exclusive<'s>(&'s self, operand: Operand<'s>) -> Result<&'s mut [u8]> {
+        self.host_access()?;
+        if !operand.is_sole {
             return Err(Error::invalid_argument(
                 "a storage that is written is another operand of the same call",
             ));
         }
-        assert!(lock.mode == Mode::Exclusive, "a write operand is locked exclusively");
+        assert!(operand.mode == Mode::Exclusive, "a write operand is locked exclusively");
         // SAFETY: the set has exclusive access with `HOST_WRITE`, and the caller answers for the rest.
-        unsafe { view::exclusive(lock.storage) }
+        unsafe { view::exclusive(operand.storage) }
     }
 
-    fn host_lock(&self, storage: &StorageImpl) -> Result<Lock<'_>> {
+    fn host_access(&self) -> Result<()> {
         if !self.host {
             return Err(Error::invalid_argument("the access was acquired for a device and not for the host"));
         }
-        let lock = self.locks.iter().find(|lock| std::ptr::eq(lock.storage, storage));
-        Ok(*lock.expect("each operand's storage is among the locks"))
+        Ok(())
     }
 }
 
 impl Drop for AccessSet<'_> {
+    #[inline]
     fn drop(&mut self) {
-        self.locks.iter().for_each(Lock::release);
+        locks(&self.operands).for_each(Operand::release);
     }
 }
 

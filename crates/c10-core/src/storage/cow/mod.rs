@@ -11,13 +11,11 @@
 //! pin on the *bytes* lives, a writer materialises a copy and leaves the pinned bytes alone. The layer goes
 //! with the pin if nobody else shares.
 
-use std::sync::Arc;
-
 use super::access::{HOST_MOVE, HOST_READ, Locked, Mode};
 use super::dump::Origin;
+use super::source::Source;
 use super::storage_impl::{COW, Owner, READ_ONLY, RESIZABLE, StorageImpl};
 use super::{Storage, fresh};
-use crate::allocator::Allocator;
 use crate::data_ptr::DataPtr;
 use crate::error::Result;
 use crate::sync::lock;
@@ -45,7 +43,7 @@ impl Storage {
         let allocator = lock(&storage.owner).allocator.clone();
         drop(locked);
         let flags = COW | (storage.flags() & RESIZABLE);
-        Ok(Self::from_impl(StorageImpl::new(share.into_data_ptr(), sizes, allocator, flags, origin)))
+        Ok(Self::from_parts(share.into_data_ptr(), sizes, allocator, flags, origin))
     }
 
     /// Whether a copy-on-write layer is around the memory, so that the next exclusive access materialises it
@@ -136,15 +134,15 @@ impl StorageImpl {
 struct Shared {
     share: Share,
     size: usize,
-    allocator: Option<Arc<dyn Allocator>>,
+    allocator: Option<Source>,
 }
 
 impl Shared {
     fn copy(&self) -> Result<DataPtr> {
         let original = self.share.original();
         let allocator = match &self.allocator {
-            Some(allocator) => Arc::clone(allocator),
-            None => fresh::default_allocator(original.device().device_type())?,
+            Some(allocator) => allocator.clone(),
+            None => fresh::default_allocator(original.device().device_type())?.into(),
         };
         let block = fresh::allocate(&*allocator, original.device(), self.size)?;
         // Done before the share is given back: whoever is left alone with the original may write it at once, on a

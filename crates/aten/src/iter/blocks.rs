@@ -1,0 +1,235 @@
+#![expect(unsafe_code, reason = "makes slices of the rows of a walk")]
+//! Loops over blocks: the kernel is a loop over slices of the types that it computes in, and what the operands
+//! are in memory (strides, single numbers, narrow floats) is no concern of it: see [`lane`](super::lane).
+//!
+//! Each element goes through the same loop however it lies, so that strided and contiguous operands give the
+//! same bits. The loops of the `_simd` functions are compiled for several instruction sets: see
+//! [`simd`](crate::simd). Give them closures that are `#[inline(always)]`.
+
+use std::mem::MaybeUninit;
+
+use c10_core::ScalarType;
+
+use super::TensorIter;
+use super::lane::{BLOCK, Buffer, Format, Lane, RowOf};
+use super::loops::check_count;
+use super::run::for_each_row;
+use crate::error::{Error, Result};
+use crate::simd;
+
+/// Calls `$body` with `$T` being the type that a dtype is computed in, for the types of a list: `f32` for the
+/// narrow floats too, `Complex<f32>` for the narrow complex numbers.
+macro_rules! compute {
+    ($dtype:expr, $operator:expr, [$($lane:ty),* $(,)?], $T:ident => $body:expr) => {
+        match $crate::iter::blocks::computed_in($dtype) {
+            $(<$lane as c10_core::Element>::SCALAR_TYPE => {
+                type $T = $lane;
+                $body
+            })*
+            #[allow(unreachable_patterns, reason = "some lists have every type")]
+            _ => Err($crate::iter::loops::no_kernel($operator, $dtype)),
+        }
+    };
+}
+pub(crate) use compute;
+
+/// The dtype whose element type a dtype is computed in (`opmath_t`).
+pub(crate) fn computed_in(dtype: ScalarType) -> ScalarType {
+    match dtype {
+        ScalarType::Float16 | ScalarType::BFloat16 | ScalarType::Float8E4M3Fn | ScalarType::Float8E5M2 => {
+            ScalarType::Float32
+        }
+        ScalarType::Complex32 => ScalarType::Complex64,
+        other => other,
+    }
+}
+
+/// How operand `i` is read or written as a `C`.
+fn format<C: Lane>(iter: &TensorIter<'_>, i: usize) -> Result<Format<C>> {
+    C::format(iter.dtype(i)).ok_or_else(|| {
+        Error::dtype(format!(
+            "a loop of {} over operand {i}, which is {}",
+            C::SCALAR_TYPE.name(),
+            iter.dtype(i).name()
+        ))
+    })
+}
+
+/// Cuts a row into blocks: one, where all of it may be lent as it lies.
+fn blocks(n: usize, direct: bool) -> impl Iterator<Item = (usize, usize)> {
+    let step = if direct { n.max(1) } else { BLOCK };
+    (0..n).step_by(step).map(move |start| (start, step.min(n - start)))
+}
+
+/// `kernel(a, out)` for blocks of every row.
+pub(crate) fn unary_blocks<A: Lane, O: Lane>(
+    iter: &TensorIter<'_>,
+    kernel: &(dyn Fn(&[A], &mut [O]) + Sync),
+) -> Result<()> {
+    check_count(iter, 1, 1)?;
+    let (out_format, a_format) = (format::<O>(iter, 0)?, format::<A>(iter, 1)?);
+    for_each_row(iter, &|pointers, strides, n| {
+        // SAFETY: the row's pointers and strides, of dtypes that the formats are for; nothing else is done there.
+        let out = unsafe { RowOf::new(pointers[0], strides[0], n, out_format) };
+        // SAFETY: as above.
+        let a = unsafe { RowOf::input(pointers[1], strides[1], n, a_format, &out) };
+        let mut out_buffer: Buffer<O> = [const { MaybeUninit::uninit() }; BLOCK];
+        let mut a_buffer: Buffer<A> = [const { MaybeUninit::uninit() }; BLOCK];
+        for (start, len) in blocks(n as usize, out.is_direct() && a.is_direct()) {
+            // SAFETY: the block is within the row.
+            let a = unsafe { a.read(start, len, &mut a_buffer) };
+            // SAFETY: as above; an input that is lent lies elsewhere.
+            let room = unsafe { out.room(start, len, &mut out_buffer) };
+            kernel(a, room);
+            // SAFETY: as above.
+            unsafe { out.write_back(start, room) };
+        }
+    })
+}
+
+/// `kernel(a, b, out)` for blocks of every row.
+pub(crate) fn binary_blocks<A: Lane, B: Lane, O: Lane>(
+    iter: &TensorIter<'_>,
+    kernel: &(dyn Fn(&[A], &[B], &mut [O]) + Sync),
+) -> Result<()> {
+    check_count(iter, 1, 2)?;
+    let out_format = format::<O>(iter, 0)?;
+    let (a_format, b_format) = (format::<A>(iter, 1)?, format::<B>(iter, 2)?);
+    for_each_row(iter, &|pointers, strides, n| {
+        // SAFETY: the row's pointers and strides, of dtypes that the formats are for; nothing else is done there.
+        let out = unsafe { RowOf::new(pointers[0], strides[0], n, out_format) };
+        // SAFETY: as above.
+        let a = unsafe { RowOf::input(pointers[1], strides[1], n, a_format, &out) };
+        // SAFETY: as above.
+        let b = unsafe { RowOf::input(pointers[2], strides[2], n, b_format, &out) };
+        let direct = out.is_direct() && a.is_direct() && b.is_direct();
+        let mut out_buffer: Buffer<O> = [const { MaybeUninit::uninit() }; BLOCK];
+        let mut a_buffer: Buffer<A> = [const { MaybeUninit::uninit() }; BLOCK];
+        let mut b_buffer: Buffer<B> = [const { MaybeUninit::uninit() }; BLOCK];
+        for (start, len) in blocks(n as usize, direct) {
+            // SAFETY: the block is within the row.
+            let a = unsafe { a.read(start, len, &mut a_buffer) };
+            // SAFETY: as above.
+            let b = unsafe { b.read(start, len, &mut b_buffer) };
+            // SAFETY: as above; inputs that are lent lie elsewhere.
+            let room = unsafe { out.room(start, len, &mut out_buffer) };
+            kernel(a, b, room);
+            // SAFETY: as above.
+            unsafe { out.write_back(start, room) };
+        }
+    })
+}
+
+/// `kernel(a, b, c, out)` for blocks of every row.
+pub(crate) fn ternary_blocks<A: Lane, B: Lane, C: Lane, O: Lane>(
+    iter: &TensorIter<'_>,
+    kernel: &(dyn Fn(&[A], &[B], &[C], &mut [O]) + Sync),
+) -> Result<()> {
+    check_count(iter, 1, 3)?;
+    let (out_format, a_format) = (format::<O>(iter, 0)?, format::<A>(iter, 1)?);
+    let (b_format, c_format) = (format::<B>(iter, 2)?, format::<C>(iter, 3)?);
+    for_each_row(iter, &|pointers, strides, n| {
+        // SAFETY: the row's pointers and strides, of dtypes that the formats are for; nothing else is done there.
+        let out = unsafe { RowOf::new(pointers[0], strides[0], n, out_format) };
+        // SAFETY: as above.
+        let a = unsafe { RowOf::input(pointers[1], strides[1], n, a_format, &out) };
+        // SAFETY: as above.
+        let b = unsafe { RowOf::input(pointers[2], strides[2], n, b_format, &out) };
+        // SAFETY: as above.
+        let c = unsafe { RowOf::input(pointers[3], strides[3], n, c_format, &out) };
+        let direct = out.is_direct() && a.is_direct() && b.is_direct() && c.is_direct();
+        let mut out_buffer: Buffer<O> = [const { MaybeUninit::uninit() }; BLOCK];
+        let mut a_buffer: Buffer<A> = [const { MaybeUninit::uninit() }; BLOCK];
+        let mut b_buffer: Buffer<B> = [const { MaybeUninit::uninit() }; BLOCK];
+        let mut c_buffer: Buffer<C> = [const { MaybeUninit::uninit() }; BLOCK];
+        for (start, len) in blocks(n as usize, direct) {
+            // SAFETY: the block is within the row.
+            let a = unsafe { a.read(start, len, &mut a_buffer) };
+            // SAFETY: as above.
+            let b = unsafe { b.read(start, len, &mut b_buffer) };
+            // SAFETY: as above.
+            let c = unsafe { c.read(start, len, &mut c_buffer) };
+            // SAFETY: as above; inputs that are lent lie elsewhere.
+            let room = unsafe { out.room(start, len, &mut out_buffer) };
+            kernel(a, b, c, room);
+            // SAFETY: as above.
+            unsafe { out.write_back(start, room) };
+        }
+    })
+}
+
+/// `out = f(a)` for every element.
+pub(crate) fn unary<A: Lane, O: Lane>(iter: &TensorIter<'_>, f: impl Fn(A) -> O + Sync) -> Result<()> {
+    unary_blocks(iter, &|a, out| a.iter().zip(out).for_each(|(&a, out)| *out = f(a)))
+}
+
+/// `out = f(a, b)` for every element.
+pub(crate) fn binary<A: Lane, B: Lane, O: Lane>(
+    iter: &TensorIter<'_>,
+    f: impl Fn(A, B) -> O + Sync,
+) -> Result<()> {
+    binary_blocks(iter, &|a, b, out| {
+        a.iter().zip(b).zip(out).for_each(|((&a, &b), out)| *out = f(a, b));
+    })
+}
+
+/// `out = f(a, b, c)` for every element.
+pub(crate) fn ternary<A: Lane, B: Lane, C: Lane, O: Lane>(
+    iter: &TensorIter<'_>,
+    f: impl Fn(A, B, C) -> O + Sync,
+) -> Result<()> {
+    ternary_blocks(iter, &|a, b, c, out| {
+        a.iter().zip(b).zip(c).zip(out).for_each(|(((&a, &b), &c), out)| *out = f(a, b, c));
+    })
+}
+
+/// [`unary`], as vector code.
+#[inline]
+pub(crate) fn unary_simd<A: Lane, O: Lane>(iter: &TensorIter<'_>, f: impl Fn(A) -> O + Sync) -> Result<()> {
+    unary_blocks(iter, &|a, out| {
+        simd::dispatch(
+            #[inline(always)]
+            || {
+                for (&a, out) in a.iter().zip(out) {
+                    *out = f(a);
+                }
+            },
+        );
+    })
+}
+
+/// [`binary`], as vector code.
+#[inline]
+pub(crate) fn binary_simd<A: Lane, B: Lane, O: Lane>(
+    iter: &TensorIter<'_>,
+    f: impl Fn(A, B) -> O + Sync,
+) -> Result<()> {
+    binary_blocks(iter, &|a, b, out| {
+        simd::dispatch(
+            #[inline(always)]
+            || {
+                for ((&a, &b), out) in a.iter().zip(b).zip(out) {
+                    *out = f(a, b);
+                }
+            },
+        );
+    })
+}
+
+/// [`ternary`], as vector code.
+#[inline]
+pub(crate) fn ternary_simd<A: Lane, B: Lane, C: Lane, O: Lane>(
+    iter: &TensorIter<'_>,
+    f: impl Fn(A, B, C) -> O + Sync,
+) -> Result<()> {
+    ternary_blocks(iter, &|a, b, c, out| {
+        simd::dispatch(
+            #[inline(always)]
+            || {
+                for (((&a, &b), &c), out) in a.iter().zip(b).zip(c).zip(out) {
+                    *out = f(a, b, c);
+                }
+            },
+        );
+    })
+}

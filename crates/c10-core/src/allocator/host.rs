@@ -1,0 +1,240 @@
+#![expect(unsafe_code, reason = "pairs blocks of system memory with the deleter that takes them back")]
+//! [`HostAllocator`]: the process's allocator of host memory, until another one is set.
+//!
+//! Operators ask for memory all the time, mostly for sizes that were given back a moment ago. Small blocks lie
+//! ready in the thread that freed them, a few of each size class, and are given out with no lock. Larger ones
+//! come from a [`CachingCpuAllocator`], so that their pages are not cleared and faulted in for each request.
+//!
+//! - I1: a shelf of class `i` holds blocks of that class's capacity, which nobody uses.
+//! - I2: the shards of `LIVE` together are the capacities of the small blocks that are given out. One of them
+//!   may be below zero: a block is often freed by another thread than the one that asked for it.
+//!
+//! A small block has no owner in its header, which is how the deleter that it shares with the larger ones
+//! knows it.
+
+use std::cell::RefCell;
+
+use super::caching::{CachingCpuAllocator, FREE};
+use super::cpu::host_out_of_memory;
+use super::size_class::SizeClass;
+use super::system::SystemBlock;
+use super::{Allocator, default_copy_data};
+use crate::data_ptr::{DataPtr, Deleter};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::reporting::{MemoryEvent, OutOfMemoryEvent, report, report_out_of_memory};
+use crate::sync::global::LazyLock;
+use crate::sync::global::atomic::{AtomicI64, AtomicUsize, Ordering};
+
+/// Host memory for operators: recycled, by size class, within the thread where it is small (up to 4 KiB), and
+/// in the process where it is larger. Its bytes are those that were last written to it, or zero.
+///
+/// It keeps up to 16 small blocks a class and thread, and up to 512 MiB of larger ones;
+/// [`empty_cache`](Self::empty_cache) gives these back. All values of this type are the same allocator.
+/// PyTorch's counterpart keeps nothing, and leaves recycling to the C library, which returns what is large.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostAllocator;
+
+/// The most bytes of a small block.
+const SMALL_BYTES: usize = 4096;
+/// The classes up to there.
+const SMALL_CLASSES: usize = 32;
+/// How many blocks of a class a thread keeps.
+const KEPT: usize = 16;
+const SHARDS: usize = 16;
+
+static LARGE: LazyLock<CachingCpuAllocator> = LazyLock::new(CachingCpuAllocator::default);
+
+/// What is given out of small blocks, counted in several places so that threads seldom meet in one.
+static LIVE: [Shard; SHARDS] = [const { Shard(AtomicI64::new(0)) }; SHARDS];
+
+#[repr(align(64))]
+struct Shard(AtomicI64);
+
+thread_local! {
+    static SHELVES: RefCell<Shelves> = const { RefCell::new(Shelves::new()) };
+}
+
+/// The free small blocks of a thread.
+struct Shelves {
+    of_class: [Shelf; SMALL_CLASSES],
+    /// Where this thread counts; none before it first does.
+    shard: Option<&'static Shard>,
+}
+
+struct Shelf {
+    blocks: [Option<SystemBlock>; KEPT],
+    len: usize,
+}
+
+impl HostAllocator {
+    /// The bytes that are given out now, in the whole process, with what their size classes add.
+    pub fn live_bytes() -> u64 {
+        let small: i64 = LIVE.iter().map(|shard| shard.0.load(Ordering::Relaxed)).sum();
+        let large = LARGE.stats().allocated_bytes.all.current;
+        (small + large).max(0) as u64
+    }
+
+    /// The bytes of large blocks that are kept for reuse now.
+    pub fn cached_bytes() -> usize {
+        LARGE.cached_bytes()
+    }
+
+    /// Gives the large blocks that are kept, and the small ones of this thread, back to the system.
+    pub fn empty_cache() {
+        let shelves = SHELVES.try_with(RefCell::take);
+        drop(shelves);
+        LARGE.empty_cache();
+    }
+}
+
+// SAFETY: a small block has at least as many bytes as were asked for, 64-aligned and initialised since it came
+// zeroed from the system. It is on no shelf while it is given out, and the deleter takes it by its address,
+// which is the context. Of larger ones `CachingCpuAllocator` promises the same.
+unsafe impl Allocator for HostAllocator {
+    fn device(&self) -> Device {
+        Device::CPU
+    }
+
+    #[inline]
+    fn allocate(&self, bytes: usize) -> Result<DataPtr> {
+        if bytes > SMALL_BYTES {
+            return LARGE.allocate(bytes);
+        }
+        if bytes == 0 {
+            return Ok(DataPtr::null(Device::CPU));
+        }
+        let class = SizeClass::of(bytes).expect("a small size has a class");
+        let kept = SHELVES.try_with(|shelves| shelves.borrow_mut().take(class)).ok().flatten();
+        let block = match kept {
+            Some(block) => block,
+            None => obtain(class, bytes)?,
+        };
+        report(|| event(&block, class.capacity as i64));
+        let address = block.into_address().as_ptr();
+        // SAFETY: the block is nobody else's until the deleter takes it back by its address, on whatever thread.
+        Ok(unsafe { DataPtr::new(address, address.cast(), &FREE, Device::CPU) })
+    }
+
+    unsafe fn copy_data(&self, dst: *mut u8, src: *const u8, bytes: usize) -> Result<()> {
+        // SAFETY: the caller's duty is the same.
+        unsafe { default_copy_data(dst, src, bytes) };
+        Ok(())
+    }
+
+    fn raw_deleter(&self) -> Option<Deleter> {
+        Some(&FREE)
+    }
+}
+
+/// Takes back a small block, on whatever thread.
+#[inline]
+pub(super) fn give_back(block: SystemBlock) {
+    // Before anybody else can be given it, so that an observer hears of the free first.
+    report(|| event(&block, -(block.capacity() as i64)));
+    let mut back = Some(block);
+    let kept = SHELVES.try_with(|shelves| shelves.borrow_mut().put(&mut back));
+    if kept.is_err() {
+        // The thread is at its end.
+        let capacity = back.as_ref().map_or(0, SystemBlock::capacity);
+        LIVE[0].0.fetch_sub(capacity as i64, Ordering::Relaxed);
+    }
+    if let Some(block) = back {
+        block.free();
+    }
+}
+
+/// A block from the system, which gets the cache back if it has none to give.
+#[cold]
+fn obtain(class: SizeClass, bytes: usize) -> Result<SystemBlock> {
+    let block = SystemBlock::allocate(class.capacity).or_else(|| {
+        HostAllocator::empty_cache();
+        SystemBlock::allocate(class.capacity)
+    });
+    let block = block.ok_or_else(|| no_memory(bytes))?;
+    let counted = SHELVES.try_with(|shelves| shelves.borrow_mut().count(class.capacity as i64));
+    if counted.is_err() {
+        LIVE[0].0.fetch_add(class.capacity as i64, Ordering::Relaxed);
+    }
+    Ok(block)
+}
+
+#[cold]
+fn no_memory(bytes: usize) -> Error {
+    let live = HostAllocator::live_bytes();
+    report_out_of_memory(|| OutOfMemoryEvent {
+        requested: bytes as u64,
+        total_allocated: live,
+        total_reserved: live + HostAllocator::cached_bytes() as u64,
+        device: Device::CPU,
+    });
+    host_out_of_memory(bytes)
+}
+
+#[cold]
+fn event(block: &SystemBlock, bytes: i64) -> MemoryEvent {
+    // What is counted after the report, at a free, and before it otherwise.
+    let live = HostAllocator::live_bytes().saturating_add_signed(bytes.min(0));
+    MemoryEvent {
+        address: block.address(),
+        bytes,
+        total_allocated: live,
+        total_reserved: live + HostAllocator::cached_bytes() as u64,
+        device: Device::CPU,
+    }
+}
+
+impl Shelves {
+    const fn new() -> Self {
+        Self {
+            of_class: [const { Shelf { blocks: [const { None }; KEPT], len: 0 } }; SMALL_CLASSES],
+            shard: None,
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, class: SizeClass) -> Option<SystemBlock> {
+        let shelf = &mut self.of_class[class.index];
+        shelf.len = shelf.len.checked_sub(1)?;
+        let block = shelf.blocks[shelf.len].take();
+        self.count(class.capacity as i64);
+        block
+    }
+
+    /// Puts the block away if there is room.
+    #[inline]
+    fn put(&mut self, block: &mut Option<SystemBlock>) {
+        let capacity = block.as_ref().map_or(1, SystemBlock::capacity);
+        self.count(-(capacity as i64));
+        let class = SizeClass::of(capacity).expect("a small size has a class");
+        let shelf = &mut self.of_class[class.index];
+        if let Some(place) = shelf.blocks.get_mut(shelf.len) {
+            *place = block.take();
+            shelf.len += 1;
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, bytes: i64) {
+        self.shard.unwrap_or_else(|| self.choose_shard()).0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn choose_shard(&mut self) -> &'static Shard {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        self.shard.insert(&LIVE[NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS])
+    }
+}
+
+impl Default for Shelves {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Shelves {
+    fn drop(&mut self) {
+        let blocks = self.of_class.iter_mut().flat_map(|shelf| &mut shelf.blocks).filter_map(Option::take);
+        blocks.for_each(SystemBlock::free);
+    }
+}
