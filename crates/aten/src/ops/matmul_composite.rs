@@ -109,6 +109,7 @@ fn tensordot(a: &Tensor, b: &Tensor, of_a: &[i64], of_b: &[i64]) -> Result<Tenso
     if a.dtype() != b.dtype() {
         return Err(Error::dtype("both inputs should have same dtype"));
     }
+    let dtype = a.dtype();
     let (of_a, of_b) = (wrap_dims(of_a, a.rank())?, wrap_dims(of_b, b.rank())?);
     let (mut a, mut b) = (a.clone(), b.clone());
     let mut depth = 1_i64;
@@ -116,9 +117,9 @@ fn tensordot(a: &Tensor, b: &Tensor, of_a: &[i64], of_b: &[i64]) -> Result<Tenso
         let (size_a, size_b) = (a.sizes()[dim_a], b.sizes()[dim_b]);
         // What has one element is summed over the other.
         if size_a != size_b && size_b == 1 {
-            a = handles::SUM_DIM_INTLIST.call(&a, Some(&[dim_a as i64]), true, None)?;
+            a = handles::SUM_DIM_INTLIST.call(&a, Some(&[dim_a as i64]), true, Some(dtype))?;
         } else if size_a != size_b && size_a == 1 {
-            b = handles::SUM_DIM_INTLIST.call(&b, Some(&[dim_b as i64]), true, None)?;
+            b = handles::SUM_DIM_INTLIST.call(&b, Some(&[dim_b as i64]), true, Some(dtype))?;
         } else if size_a != size_b {
             return Err(Error::shape(format!(
                 "contracted dimensions need to match, but first has size {size_a} in dim {dim_a} and second has \
