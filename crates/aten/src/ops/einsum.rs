@@ -121,19 +121,19 @@ fn einsum(equation: &str, operands: &[Tensor], _path: Option<&[i64]>) -> Result<
         is_alone = false;
         let mut contracted = Vec::new();
         let (mut of_result, mut of_next) = (Vec::new(), Vec::new());
-        for dim in kept..order.len() {
+        for (dim, count) in counts.iter_mut().enumerate().skip(kept) {
             if has(&result, dim) && has(&next, dim) {
-                counts[dim] -= 1;
-                if counts[dim] == 1 {
+                *count -= 1;
+                if *count == 1 {
                     contracted.push(dim);
-                    counts[dim] = 0;
+                    *count = 0;
                 }
-            } else if counts[dim] == 1 && has(&result, dim) {
+            } else if *count == 1 && has(&result, dim) {
                 of_result.push(dim as i64);
-                counts[dim] = 0;
-            } else if counts[dim] == 1 && has(&next, dim) {
+                *count = 0;
+            } else if *count == 1 && has(&next, dim) {
                 of_next.push(dim as i64);
-                counts[dim] = 0;
+                *count = 0;
             }
         }
         result = summed_over(result, &of_result)?;

@@ -7,7 +7,7 @@ use super::{Dest, handles};
 use crate::dispatch::Library;
 use crate::error::{Error, Result};
 use crate::iter::loops::dispatch;
-use crate::kernels::cpu::blend::{Axis, Blended, Blends, Weight, blend, blend_backward, blend_bytes};
+use crate::kernels::cpu::blend::{Axis, Blends, Weight, blend, blend_backward, blend_bytes};
 use crate::kernels::cpu::gather::{Tables, gather, scatter_add};
 use crate::tensor::{Dims, Tensor};
 

@@ -30,7 +30,6 @@ pub(crate) trait Weight:
 {
     fn of(number: f64) -> Self;
     fn floor(self) -> Self;
-    fn is_finite(self) -> bool;
     fn to_i64(self) -> i64;
     /// To the nearest, halves to even.
     fn round(self) -> Self;
@@ -47,11 +46,6 @@ macro_rules! weights {
             #[inline]
             fn floor(self) -> Self {
                 self.floor()
-            }
-
-            #[inline]
-            fn is_finite(self) -> bool {
-                self.is_finite()
             }
 
             #[inline]

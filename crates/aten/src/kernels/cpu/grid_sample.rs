@@ -104,10 +104,10 @@ impl Sampling {
                 let first = at.floor();
                 let (weights, slopes) = cubic(at - first);
                 taps.len = 4;
-                for tap in 0..4 {
+                for (tap, inner) in slopes.into_iter().enumerate() {
                     let place = first + W::of(tap as f64 - 1.0);
                     taps.places[tap] = on(self.inside(place, len).0);
-                    taps.slopes[tap] = slopes[tap] * slope;
+                    taps.slopes[tap] = inner * slope;
                 }
                 taps.weights = weights;
             }
