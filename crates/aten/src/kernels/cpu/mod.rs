@@ -2,10 +2,13 @@
 
 pub(crate) mod activation;
 pub(crate) mod binary;
-pub(crate) mod conj;
 pub(crate) mod conv;
+pub(crate) mod conj;
 pub(crate) mod copy;
 pub(crate) mod matmul;
+pub(crate) mod distance;
+pub(crate) mod grid_sample;
+pub(crate) mod fft;
 pub(crate) mod blend;
 pub(crate) mod gather;
 pub(crate) mod pool;
