@@ -31,6 +31,8 @@ mod unique;
 mod join_composite;
 mod conv;
 mod dropout;
+mod diag;
+mod index_composite;
 mod index_values;
 mod sort;
 mod advanced_index;
@@ -111,6 +113,8 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     join_composite::register(lib)?;
     conv::register(lib)?;
     dropout::register(lib)?;
+    diag::register(lib)?;
+    index_composite::register(lib)?;
     index::register(lib)?;
     sort::register(lib)?;
     scatter::register(lib)?;
