@@ -2,10 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking, in their helpers too")]
 
 mod dlpack;
+#[cfg(feature = "ndarray")]
+mod ndarray;
 mod npy;
 mod safetensors;
 mod add;
 mod codegen;
+mod copy;
 mod custom_op;
 mod dispatch;
 mod dispatch_keys;
@@ -16,6 +19,7 @@ mod index_ops;
 mod factory_ops;
 mod schema;
 mod indexing;
+mod operators;
 mod print;
 mod view_cases;
 mod views;

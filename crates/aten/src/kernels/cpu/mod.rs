@@ -23,6 +23,7 @@ pub(crate) mod embedding;
 pub(crate) mod index;
 pub(crate) mod range;
 pub(crate) mod compare;
+pub(crate) mod complex_parts;
 pub(crate) mod pointwise;
 pub(crate) mod power;
 pub(crate) mod rounding;
