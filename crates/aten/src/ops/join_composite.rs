@@ -14,6 +14,16 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
     register_repeats(lib)?;
     lib.composite("cartesian_prod", cartesian_prod)?;
     lib.composite("take_along_dim", take_along_dim)?;
+    lib.composite(
+        "take_along_dim.out",
+        |this: &Tensor, indices: &Tensor, dim: Option<i64>, out: &Tensor| {
+            let (this, indices, dim) = match dim {
+                None => (this.reshape(&[-1])?, indices.reshape(&[-1])?, 0),
+                Some(dim) => along(this, indices, dim)?,
+            };
+            handles::GATHER_OUT.call(&this, dim, &indices, false, out)
+        },
+    )?;
     lib.composite("one_hot", one_hot)
 }
 

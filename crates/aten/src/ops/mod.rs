@@ -31,6 +31,8 @@ mod search;
 mod unique;
 mod join_composite;
 mod dropout;
+mod diag;
+mod index_composite;
 mod index_values;
 mod sort;
 mod advanced_index;
@@ -130,6 +132,8 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     unique::register(lib)?;
     join_composite::register(lib)?;
     dropout::register(lib)?;
+    diag::register(lib)?;
+    index_composite::register(lib)?;
     index::register(lib)?;
     sort::register(lib)?;
     scatter::register(lib)?;

@@ -12,7 +12,7 @@ use c10_core::{Element, ErrorKind, Scalar, bf16, f16};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-fn recorded(name: &str) -> Value {
+pub(crate) fn recorded(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name);
     serde_json::from_reader(GzDecoder::new(File::open(path).unwrap())).unwrap()
 }
@@ -87,7 +87,7 @@ fn meets(draws: &mut Draws<'_>, call: &Value, context: &str) {
 }
 
 /// PyTorch's vector paths and its scalar ones differ in the last bits; what is only drawn and scaled is exact.
-fn tolerance(name: &str, dtype: &str) -> f64 {
+pub(crate) fn tolerance(name: &str, dtype: &str) -> f64 {
     match (name, dtype) {
         ("rand" | "uniform_", _) => 0.0,
         (_, "float64") => 1e-13,
@@ -97,11 +97,11 @@ fn tolerance(name: &str, dtype: &str) -> f64 {
     }
 }
 
-fn near(actual: f64, expected: f64, tolerance: f64) -> bool {
+pub(crate) fn near(actual: f64, expected: f64, tolerance: f64) -> bool {
     (actual - expected).abs() <= tolerance * expected.abs().max(1e-1)
 }
 
-fn scalar(value: &Value) -> Scalar {
+pub(crate) fn scalar(value: &Value) -> Scalar {
     match value {
         Value::Bool(value) => Scalar::Bool(*value),
         Value::Number(number) if number.is_i64() => Scalar::Int(number.as_i64().unwrap()),
@@ -111,7 +111,7 @@ fn scalar(value: &Value) -> Scalar {
     }
 }
 
-fn size(arg: &Value) -> usize {
+pub(crate) fn size(arg: &Value) -> usize {
     arg.as_array().unwrap().iter().map(|size| size.as_u64().unwrap() as usize).product()
 }
 
