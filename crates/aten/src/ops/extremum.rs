@@ -174,7 +174,7 @@ fn of_two(dest: Dest<'_>, a: &Tensor, b: &Tensor, side: Side) -> Result<Made> {
             dispatch!(
                 iter.common_dtype(),
                 name,
-                [u8, i8, i16, i32, i64, u16, u32, u64, c10_core::f16, c10_core::bf16, f32, f64],
+                [u8, i8, i16, i32, i64, c10_core::f16, c10_core::bf16, f32, f64],
                 T => loops::binary(&iter, |a: T, b: T| {
                     let beyond = if greatest { b > a } else { b < a };
                     if Ordered::is_nan(b) || (beyond && !Ordered::is_nan(a)) { b } else { a }

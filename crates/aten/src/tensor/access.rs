@@ -71,6 +71,26 @@ pub(crate) fn access<const R: usize, const W: usize, T>(
     fresh: Fresh,
     kernel: impl FnOnce([Read<'_>; R], [Write<'_>; W]) -> Result<T>,
 ) -> Result<T> {
+    let (mut kernel, mut result) = (Some(kernel), None);
+    lend(reads, writes, fresh, &mut |reads, writes| {
+        let kernel = kernel.take().expect("the elements are lent once");
+        result = Some(kernel(reads, writes)?);
+        Ok(())
+    })?;
+    Ok(result.expect("a kernel that did not fail has returned"))
+}
+
+/// What a kernel is to [`lend`].
+type Lent<'k, const R: usize, const W: usize> =
+    &'k mut dyn FnMut([Read<'_>; R], [Write<'_>; W]) -> Result<()>;
+
+/// [`access`], compiled once for all kernels of so many operands.
+fn lend<const R: usize, const W: usize>(
+    reads: [&Tensor; R],
+    writes: [&Tensor; W],
+    fresh: Fresh,
+    kernel: Lent<'_, R, W>,
+) -> Result<()> {
     let read = reads.map(Tensor::geometry);
     let written = writes.map(Tensor::geometry);
     let storages = read.each_ref().map(|g| &g.storage);

@@ -87,6 +87,7 @@ macro_rules! norms {
         impl<T: Magnitude> Reducer for $name<T> {
             type In = T;
             type Acc = T::Real;
+            const VECTORISED: bool = <T as Reduced>::VECTORISED;
             #[inline(always)]
             fn start(&self) -> T::Real {
                 T::Real::ZERO
