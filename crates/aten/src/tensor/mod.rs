@@ -6,6 +6,10 @@ mod autograd_seam;
 mod geometry;
 mod tensor_impl;
 mod access;
+mod access_element;
+mod access_set;
+mod access_slice;
+mod access_view;
 mod make;
 mod from;
 mod nested;
@@ -21,6 +25,10 @@ use std::sync::{Arc, Weak};
 
 use c10_core::{Device, MemoryFormat, ScalarType, Storage};
 
+pub use access_element::AccessElement;
+pub use access_set::{Access, AccessSet};
+pub use access_slice::{ReadGuard, WriteGuard};
+pub use access_view::{ElementCells, ElementCellsMut};
 pub use autograd_seam::AutogradMeta;
 pub use dims::Dims;
 pub use methods::*;
