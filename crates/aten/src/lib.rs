@@ -15,6 +15,7 @@ pub(crate) mod linalg;
 pub mod math;
 pub mod parallel;
 pub mod random;
+pub mod io;
 
 pub use error::{Error, ErrorKind, Result};
 pub use print::{PrintOptions, Printed};

@@ -85,6 +85,84 @@ pub fn parallel_for(range: Range<usize>, grain: usize, body: impl Fn(Range<usize
     });
 }
 
+/// Calls `body` with each piece of `len` elements of `slice` and its number, several threads at once. `work` is
+/// how much there is to do for a piece, in elements read or written.
+pub(crate) fn for_each_piece<T: Send>(
+    slice: &mut [T],
+    len: usize,
+    work: usize,
+    body: impl Fn(usize, &mut [T]) + Sync,
+) {
+    for_each_piece_of_two(slice, len, &mut [(); 0], 0, work, |piece, slice, _| body(piece, slice));
+}
+
+/// As [`for_each_piece`], of two slices that have as many pieces.
+///
+/// # Panics
+/// When they have not.
+pub(crate) fn for_each_piece_of_two<A: Send, B: Send>(
+    first: &mut [A],
+    first_len: usize,
+    second: &mut [B],
+    second_len: usize,
+    work: usize,
+    body: impl Fn(usize, &mut [A], &mut [B]) + Sync,
+) {
+    const GRAIN: usize = 1 << 15;
+    if first.is_empty() {
+        return;
+    }
+    let pieces = first.len() / first_len;
+    assert!(pieces * first_len == first.len() && pieces * second_len == second.len());
+    let (first, second) = (DisjointMut::new(first), DisjointMut::new(second));
+    parallel_for(0..pieces, GRAIN / work.max(1), |taken| {
+        for piece in taken {
+            // SAFETY: each piece is taken once.
+            let first = unsafe { first.part(piece * first_len..(piece + 1) * first_len) };
+            // SAFETY: each piece is taken once.
+            let second = unsafe { second.part(piece * second_len..(piece + 1) * second_len) };
+            body(piece, first, second);
+        }
+    });
+}
+
+/// [`parallel_for`] over a slice that is written: `body` gets the index of the first element of each piece, and
+/// the piece.
+pub(crate) fn parallel_slice<T: Send>(slice: &mut [T], grain: usize, body: impl Fn(usize, &mut [T]) + Sync) {
+    let len = slice.len();
+    let parts = DisjointMut::new(slice);
+    parallel_for(0..len, grain, |range| {
+        let start = range.start;
+        // SAFETY: the ranges of one loop are apart.
+        body(start, unsafe { parts.part(range) });
+    });
+}
+
+/// [`parallel_for`] over the rows of several slices that are written: each has as many rows as there are, of
+/// a width of its own. `body` gets the index of the first row of a piece, and the rows of each slice.
+///
+/// # Panics
+/// When a slice is not of `rows` rows of its width.
+pub(crate) fn parallel_rows<T: Send, const N: usize>(
+    rows: usize,
+    grain: usize,
+    slices: [(&mut [T], usize); N],
+    body: impl Fn(Range<usize>, [&mut [T]; N]) + Sync,
+) {
+    let parts = slices.map(|(slice, width)| {
+        assert_eq!(slice.len(), rows * width, "a slice of other rows");
+        (DisjointMut::new(slice), width)
+    });
+    parallel_for(0..rows, grain, |range| {
+        let pieces = std::array::from_fn(|i| {
+            let (part, width) = &parts[i];
+            // SAFETY: the ranges of one loop are apart, and so are their rows.
+            unsafe { part.part(range.start * width..range.end * width) }
+        });
+        body(range, pieces);
+    });
+}
+
 /// A slice of which each thread of a loop writes its own part.
 #[derive(Debug)]
 pub(crate) struct DisjointMut<'a, T> {

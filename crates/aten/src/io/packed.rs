@@ -24,7 +24,11 @@ pub(super) fn packed(tensor: &Tensor) -> Result<Vec<u8>> {
     if geometry.end_bytes > bytes.len() {
         return Err(Error::new(
             ErrorKind::Shape,
-            format!("the storage has shrunk to {} bytes, and the tensor needs {}", bytes.len(), geometry.end_bytes),
+            format!(
+                "the storage has shrunk to {} bytes, and the tensor needs {}",
+                bytes.len(),
+                geometry.end_bytes
+            ),
         ));
     }
     let first = geometry.storage_offset as usize * element;

@@ -151,6 +151,12 @@ impl Output<'_> {
         if self.is_dest { crate::tensor::Fresh::No } else { crate::tensor::Fresh::Yes }
     }
 
+    /// As [`fresh`](Self::fresh), of several that are written together.
+    pub(crate) fn fresh_of(outputs: &[&Self]) -> crate::tensor::Fresh {
+        let all_new = outputs.iter().all(|output| !output.is_dest);
+        if all_new { crate::tensor::Fresh::Yes } else { crate::tensor::Fresh::No }
+    }
+
     /// Copies to the given tensor what was not written to it directly.
     pub(crate) fn finish(self) -> Result<Made> {
         match self.dest {

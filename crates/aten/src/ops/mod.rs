@@ -19,12 +19,16 @@ mod factory;
 mod range;
 mod join;
 mod reorder;
+mod conv;
 mod index_values;
 mod advanced_index;
 mod index;
 mod scatter;
-mod conv;
 mod matmul;
+mod pad;
+mod adaptive_pool;
+mod pool;
+mod images;
 mod view;
 mod view_copy;
 mod view_in_place;
@@ -41,8 +45,14 @@ mod activation;
 mod activation_backward;
 mod pointwise;
 mod clamp;
+mod extremum;
+mod moment;
+mod reduce;
+mod reduction;
+mod scan;
+mod softmax;
 
-pub(crate) use dest::{Dest, Made};
+pub(crate) use dest::{Dest, Made, Output};
 
 use crate::dispatch::Library;
 use crate::error::Result;
@@ -77,9 +87,13 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     range::register(lib)?;
     join::register(lib)?;
     reorder::register(lib)?;
+    conv::register(lib)?;
     index::register(lib)?;
     scatter::register(lib)?;
     matmul::register(lib)?;
+    pad::register(lib)?;
+    adaptive_pool::register(lib)?;
+    pool::register(lib)?;
     view::register(lib)?;
     view_copy::register(lib)?;
     view_in_place::register(lib)?;
@@ -90,7 +104,6 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     resize::register(lib)?;
     conj::register(lib)?;
     query::register(lib)?;
-    conv::register(lib)?;
     unary::register(lib)?;
     rounding::register(lib)?;
     special::register(lib)?;
@@ -100,6 +113,11 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     activation_backward::register(lib)?;
     pointwise::register(lib)?;
     clamp::register(lib)?;
+    reduce::register(lib)?;
+    extremum::register(lib)?;
+    moment::register(lib)?;
+    scan::register(lib)?;
+    softmax::register(lib)?;
     Ok(())
 }
 

@@ -1,8 +1,12 @@
 //! The integration tests of `aten`.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking, in their helpers too")]
 
+mod dlpack;
+mod npy;
+mod safetensors;
 mod add;
 mod codegen;
+mod custom_op;
 mod dispatch;
 mod dispatch_keys;
 mod make;

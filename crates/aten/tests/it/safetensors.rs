@@ -1,3 +1,4 @@
+#![expect(unsafe_code, reason = "maps a file")]
 //! Files in the safetensors format.
 
 use std::collections::BTreeMap;
@@ -63,13 +64,21 @@ fn what_is_written_is_what_the_other_writer_writes() {
 
 #[test]
 fn tensors_borrow_a_storage_where_they_are_aligned_in_it() {
-    let storage = Storage::new(REFERENCE.len(), c10_core::allocator::get_allocator(c10_core::DeviceType::Cpu).unwrap().clone()).unwrap();
+    let storage = Storage::new(
+        REFERENCE.len(),
+        c10_core::allocator::get_allocator(c10_core::DeviceType::Cpu).unwrap().clone(),
+    )
+    .unwrap();
     storage.write().unwrap().bytes_mut().unwrap().copy_from_slice(REFERENCE);
     let borrowed = SafeTensors::from_storage(&storage).unwrap();
     let copied = SafeTensors::from_bytes(REFERENCE).unwrap();
     for ((name, tensor), (_, copy)) in borrowed.iter().zip(copied.iter()) {
         assert_eq!(tensor.sizes(), copy.sizes(), "{name}");
-        assert_eq!(tensor.storage().is_same(&storage), tensor.numel() > 0 || tensor.storage().is_same(&storage), "{name}");
+        assert_eq!(
+            tensor.storage().is_same(&storage),
+            tensor.numel() > 0 || tensor.storage().is_same(&storage),
+            "{name}"
+        );
         assert!(!copy.storage().is_same(&storage));
     }
     let view = borrowed.tensor("b.f32").unwrap();
@@ -84,11 +93,9 @@ fn tensors_borrow_a_storage_where_they_are_aligned_in_it() {
 #[test]
 fn misaligned_tensors_have_memory_of_their_own() {
     // A byte stands before the floats.
-    let header = r#"{"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"f":{"dtype":"F32","shape":[2],"data_offsets":[1,9]}}  "#;
-    let mut bytes = file(header, 0);
-    assert!(bytes.len().is_multiple_of(8));
+    let header = r#"{"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"f":{"dtype":"F32","shape":[2],"data_offsets":[1,9]}}"#;
+    let mut bytes = file(&format!("{header:<width$}", width = header.len().next_multiple_of(8)), 0);
     bytes.push(3);
-    bytes.extend([1.5_f32, -2.0].into_iter().flatten().map(|_| 0).take(0));
     bytes.extend([1.5_f32, -2.0].iter().flat_map(|value| value.to_le_bytes()));
     let storage = Storage::from_bytes(bytes.into()).unwrap();
     let read = SafeTensors::from_storage(&storage).unwrap();
@@ -224,7 +231,8 @@ fn strided_tensors_are_written_in_row_major_order() {
         (vec![0, 3], vec![3, 1], 0),
         (vec![5], vec![3], 1),
     ] {
-        let view = Tensor::from_storage(storage.clone(), ScalarType::Int32, &sizes, &strides, offset).unwrap();
+        let view =
+            Tensor::from_storage(storage.clone(), ScalarType::Int32, &sizes, &strides, offset).unwrap();
         let read = SafeTensors::from_bytes(&write(&[("t", &view)]).unwrap()).unwrap();
         let read = read.tensor("t").unwrap();
         assert_eq!(*read.sizes(), *sizes);
@@ -296,4 +304,36 @@ fn eight_bit_floats_come_back() {
     assert_eq!(read.tensor("a").unwrap().dtype(), ScalarType::Float8E4M3Fn);
     let storage = read.tensor("a").unwrap().storage();
     assert_eq!(storage.read().unwrap().bytes().unwrap()[..2], [0x30, 0xfe]);
+}
+
+#[cfg(feature = "mapped")]
+#[test]
+fn files_on_disk_are_read_and_mapped() {
+    use c10_core::allocator::{ConfinedRoot, MapMode};
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("weights.safetensors");
+    std::fs::write(&path, REFERENCE).unwrap();
+    let root = ConfinedRoot::open(folder.path()).unwrap();
+    let name = "weights.safetensors";
+    // SAFETY: nobody else knows the folder, and each mapping is gone before the file is written.
+    let map = |mode| unsafe { SafeTensors::map(&root, name, mode) }.unwrap();
+
+    for file in [SafeTensors::open(&root, name).unwrap(), map(MapMode::ReadOnly), map(MapMode::Private)] {
+        assert_eq!(file.tensor("f64").unwrap().to_vec::<f64>().unwrap(), [0.1]);
+        let storage = file.tensor("i64").unwrap().storage();
+        assert!(file.iter().all(|(_, tensor)| tensor.storage().is_same(&storage)));
+    }
+    let read_only = map(MapMode::ReadOnly).tensor("i8").unwrap().storage();
+    assert_eq!(read_only.write().unwrap_err().kind(), c10_core::ErrorKind::ReadOnly);
+    // A private mapping is written in memory alone.
+    let private = map(MapMode::Private).tensor("i8").unwrap().storage();
+    private.write().unwrap().bytes_mut().unwrap().fill(0);
+    drop(private);
+    assert_eq!(std::fs::read(&path).unwrap(), REFERENCE);
+
+    std::fs::write(&path, &REFERENCE[..40]).unwrap();
+    assert_eq!(SafeTensors::open(&root, name).unwrap_err().kind(), ErrorKind::Parse);
+    assert!(SafeTensors::open(&root, "../weights.safetensors").is_err());
+    assert!(SafeTensors::open(&root, "absent").is_err());
 }

@@ -92,11 +92,6 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Whether a tensor is among the arguments.
-    pub(super) fn has_tensors(&self) -> bool {
-        !self.tensors.is_empty()
-    }
-
     /// What the operator gives.
     ///
     /// # Errors

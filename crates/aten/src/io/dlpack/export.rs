@@ -5,7 +5,9 @@ use std::ptr::{self, NonNull};
 use c10_core::storage::{Access, AccessOptions};
 
 use super::sealed::Layout;
-use super::{DLDataType, DLDevice, DLTensor, FLAG_READ_ONLY, ManagedTensor};
+use super::{
+    DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor, FLAG_READ_ONLY, ManagedTensor,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::{Geometry, Tensor};
 
@@ -16,16 +18,30 @@ struct Owner {
     _tensor: Tensor,
 }
 
-impl<M: Layout> ManagedTensor<M> {
+impl ManagedTensor<DLManagedTensorVersioned> {
     /// A structure on the memory of a tensor, which stays alive with it (`to_dlpack`). Nothing is copied, except memory
     /// that is shared copy-on-write. Strides of dimensions of size 1 are given as 1.
     ///
     /// # Errors
-    /// [`ErrorKind::NotImplemented`] for a device that DLPack or this does not know,
-    /// [`ErrorKind::ReadOnly`] for memory that must not be written, when the structure cannot say so,
-    /// [`ErrorKind::Shape`] when the storage has shrunk below the tensor; else as
-    /// [`Access`](c10_core::storage::Access).
+    /// [`ErrorKind::NotImplemented`] for a device that DLPack or this does not know, [`ErrorKind::Shape`] when the storage
+    /// has shrunk below the tensor; else as [`Access`].
     pub fn new(tensor: &Tensor) -> Result<Self> {
+        Self::of(tensor)
+    }
+}
+
+impl ManagedTensor<DLManagedTensor> {
+    /// As [`new`](ManagedTensor::new), without a version: for consumers of before DLPack 1.0.
+    ///
+    /// # Errors
+    /// As there; [`ErrorKind::ReadOnly`] for memory that must not be written, because the structure cannot say so.
+    pub fn without_version(tensor: &Tensor) -> Result<Self> {
+        Self::of(tensor)
+    }
+}
+
+impl<M: Layout> ManagedTensor<M> {
+    fn of(tensor: &Tensor) -> Result<Self> {
         let device = DLDevice::of(tensor.device()).ok_or_else(|| {
             Error::not_implemented(format!("memory on {} cannot be shared by DLPack", tensor.device()))
         })?;
@@ -78,7 +94,12 @@ fn address(geometry: &Geometry, host: bool, element: usize) -> Result<*mut u8> {
 }
 
 /// Gives all of it to a structure that frees it.
-fn leak<M: Layout>(array: DLTensor, flags: u64, exported: (Box<[i64]>, Box<[i64]>), tensor: Tensor) -> NonNull<M> {
+fn leak<M: Layout>(
+    array: DLTensor,
+    flags: u64,
+    exported: (Box<[i64]>, Box<[i64]>),
+    tensor: Tensor,
+) -> NonNull<M> {
     let (shape, strides) = exported;
     let owner = NonNull::from(Box::leak(Box::new(Owner { shape, strides, _tensor: tensor })));
     // SAFETY: it was leaked just now, and nobody else has it.

@@ -54,11 +54,15 @@ impl Array {
             Error::dtype(format!("the array is of DLPack's type {:?}, which no tensor here has", array.dtype))
         })?;
         let device = array.device.device().ok_or_else(|| {
-            Error::new(ErrorKind::Device, format!("the array is on DLPack's device {:?}, which is none here", array.device))
+            Error::new(
+                ErrorKind::Device,
+                format!("the array is on DLPack's device {:?}, which is none here", array.device),
+            )
         })?;
         let rank = usize::try_from(array.ndim)
             .map_err(|_| Error::shape(format!("the array has {} dimensions", array.ndim)))?;
-        let sizes = numbers(array.shape, rank).ok_or_else(|| Error::shape("the array has dimensions and no sizes"))?;
+        let sizes = numbers(array.shape, rank)
+            .ok_or_else(|| Error::shape("the array has dimensions and no sizes"))?;
         let strides = strides(&sizes, numbers(array.strides, rank).filter(|_| !array.strides.is_null()))?;
         let bytes = c10_core::bytes::strided_bytes(&sizes, &strides, dtype.element_size(), 0)?;
         let offset = usize::try_from(array.byte_offset)

@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use aten::io::dlpack::ManagedTensor;
-//! # let tensor = aten::io::npy::from_bytes(b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }                                                           \n\0\0\x80\x3f")?;
+//! let tensor = aten::Tensor::from_elements(&[1.0_f32, 2.0])?;
 //!
 //! let exported = ManagedTensor::new(&tensor)?;
 //! // `exported.into_raw()` would go to another library, whose structures `ManagedTensor::from_raw` takes.
@@ -22,9 +22,6 @@
 mod abi;
 mod export;
 mod import;
-
-#[cfg(test)]
-mod tests;
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -44,7 +41,12 @@ mod sealed {
     /// What the two structures have in common.
     pub trait Layout: Sized + 'static {
         /// One that `delete` frees.
-        fn make(tensor: DLTensor, flags: u64, context: *mut c_void, delete: unsafe extern "C" fn(*mut Self)) -> Self;
+        fn make(
+            tensor: DLTensor,
+            flags: u64,
+            context: *mut c_void,
+            delete: unsafe extern "C" fn(*mut Self),
+        ) -> Self;
         /// Where the owner's own is.
         fn context(&self) -> *mut c_void;
         /// Whether it can carry a read-only mark.
@@ -159,7 +161,12 @@ impl Layout for DLManagedTensorVersioned {
 impl Layout for DLManagedTensor {
     const HAS_FLAGS: bool = false;
 
-    fn make(dl_tensor: DLTensor, _: u64, manager_ctx: *mut c_void, deleter: unsafe extern "C" fn(*mut Self)) -> Self {
+    fn make(
+        dl_tensor: DLTensor,
+        _: u64,
+        manager_ctx: *mut c_void,
+        deleter: unsafe extern "C" fn(*mut Self),
+    ) -> Self {
         Self { dl_tensor, manager_ctx, deleter: Some(deleter) }
     }
 

@@ -74,7 +74,8 @@ impl Header {
             return Err(refused(format!("it ends within the header of {length} bytes")));
         }
         // Before version 3 the text is Latin-1; what counts in it is ASCII.
-        let text = str::from_utf8(&text).map_err(|error| refused(format!("the header is no text: {error}")))?;
+        let text =
+            str::from_utf8(&text).map_err(|error| refused(format!("the header is no text: {error}")))?;
         Literal { text, at: 0 }.header()
     }
 
@@ -230,7 +231,10 @@ fn dtype_of(descr: &str) -> Result<(ScalarType, bool)> {
     };
     let found = DTYPES.iter().find(|(other, _)| *other == name);
     let (_, dtype) = found.ok_or_else(|| {
-        Error::new(ErrorKind::Dtype, format!("the array is of NumPy's type {descr:?}, which no tensor here has"))
+        Error::new(
+            ErrorKind::Dtype,
+            format!("the array is of NumPy's type {descr:?}, which no tensor here has"),
+        )
     })?;
     Ok((*dtype, is_big_endian))
 }

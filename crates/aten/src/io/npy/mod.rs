@@ -6,14 +6,11 @@
 
 mod header;
 
-#[cfg(test)]
-mod tests;
-
 use std::io::{Read, Write};
 
 use super::io_error;
 use super::packed::{check_host, new_tensor, packed, swap_bytes};
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::shape;
 use crate::tensor::{Dims, Tensor};
 use header::{Header, refused, unread};
@@ -29,9 +26,9 @@ pub fn from_bytes(mut bytes: &[u8]) -> Result<Tensor> {
 /// Reads one array, and nothing behind it.
 ///
 /// # Errors
-/// [`ErrorKind::Parse`] when it is none, or ends early, [`ErrorKind::Dtype`] when its type is one that no tensor here
-/// has, [`ErrorKind::Overflow`] when it has more bytes than can be counted, [`ErrorKind::Io`] when the reader fails,
-/// [`ErrorKind::OutOfMemory`].
+/// [`ErrorKind::Parse`](crate::ErrorKind::Parse) when it is none, or ends early, [`ErrorKind::Dtype`](crate::ErrorKind::Dtype) when its type is one that no tensor here
+/// has, [`ErrorKind::Overflow`](crate::ErrorKind::Overflow) when it has more bytes than can be counted, [`ErrorKind::Io`](crate::ErrorKind::Io) when the reader fails,
+/// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
 pub fn read(from: &mut impl Read) -> Result<Tensor> {
     let Header { dtype, is_big_endian, is_fortran_order, sizes } = Header::read(from)?;
     let count = c10_core::bytes::contiguous_bytes(&sizes, dtype.element_size(), 0)?;
@@ -51,8 +48,8 @@ pub fn read(from: &mut impl Read) -> Result<Tensor> {
 /// Writes a tensor as an array.
 ///
 /// # Errors
-/// Before anything is written: [`ErrorKind::Dtype`] when NumPy lacks the type, [`ErrorKind::NotImplemented`] when the
-/// host cannot reach the elements. Later [`ErrorKind::Io`] when the writer refuses.
+/// Before anything is written: [`ErrorKind::Dtype`](crate::ErrorKind::Dtype) when NumPy lacks the type, [`ErrorKind::NotImplemented`](crate::ErrorKind::NotImplemented) when the
+/// host cannot reach the elements. Later [`ErrorKind::Io`](crate::ErrorKind::Io) when the writer refuses.
 pub fn write(out: &mut impl Write, tensor: &Tensor) -> Result<()> {
     check_host(tensor)?;
     let header = Header {

@@ -83,7 +83,8 @@ impl Header {
     /// are not as many as their sizes need. [`ErrorKind::Dtype`] for a type that tensors here do not have,
     /// [`ErrorKind::Overflow`] for sizes beyond 64 bits.
     pub(super) fn parse(text: &[u8], buffer_bytes: usize) -> Result<Self> {
-        let text = str::from_utf8(text).map_err(|error| refused(format!("the header is no UTF-8: {error}")))?;
+        let text =
+            str::from_utf8(text).map_err(|error| refused(format!("the header is no UTF-8: {error}")))?;
         if !text.starts_with('{') {
             return Err(refused("the header does not begin with `{`".into()));
         }
@@ -129,7 +130,9 @@ impl Header {
             write_string(name, &mut text);
             let sizes = sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
             let dtype = dtype_name(*dtype).expect("checked when the header was made");
-            text.push_str(&format!(r#":{{"dtype":"{dtype}","shape":[{sizes}],"data_offsets":[{begin},{end}]}},"#));
+            text.push_str(&format!(
+                r#":{{"dtype":"{dtype}","shape":[{sizes}],"data_offsets":[{begin},{end}]}},"#
+            ));
         }
         if text.ends_with(',') {
             text.pop();
@@ -183,10 +186,16 @@ impl Entry {
             return Err(refused(format!("tensor {name:?} has {} `data_offsets`, not two", offsets.len())));
         };
         let dtype = dtype_named(&dtype).ok_or_else(|| {
-            Error::new(ErrorKind::Dtype, format!("tensor {name:?} is of type {dtype:?}, which no tensor here has"))
+            Error::new(
+                ErrorKind::Dtype,
+                format!("tensor {name:?} is of type {dtype:?}, which no tensor here has"),
+            )
         })?;
-        let overflow = || Error::new(ErrorKind::Overflow, format!("tensor {name:?} of sizes {sizes:?} has too many bytes"));
-        let sizes: Vec<i64> = sizes.iter().map(|&size| size.try_into()).collect::<Result<_, _>>().map_err(|_| overflow())?;
+        let overflow = || {
+            Error::new(ErrorKind::Overflow, format!("tensor {name:?} of sizes {sizes:?} has too many bytes"))
+        };
+        let sizes: Vec<i64> =
+            sizes.iter().map(|&size| size.try_into()).collect::<Result<_, _>>().map_err(|_| overflow())?;
         let size = dtype.element_size() as u64;
         let bytes = sizes.iter().try_fold(size, |bytes, &size| bytes.checked_mul(size as u64));
         let bytes = bytes.ok_or_else(overflow)?;

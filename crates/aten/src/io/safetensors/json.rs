@@ -24,7 +24,10 @@ impl<'a> Json<'a> {
     }
 
     /// The members of an object: `member` is given each key, and reads its value.
-    pub(super) fn object(&mut self, mut member: impl FnMut(&mut Self, Cow<'a, str>) -> Result<()>) -> Result<()> {
+    pub(super) fn object(
+        &mut self,
+        mut member: impl FnMut(&mut Self, Cow<'a, str>) -> Result<()>,
+    ) -> Result<()> {
         self.expect(b'{')?;
         self.items(b'}', |json| {
             let key = json.string()?;
@@ -91,10 +94,13 @@ impl<'a> Json<'a> {
             Some(b'"') => self.string().map(drop),
             _ => {
                 let rest = &self.text[self.at..];
-                let len = rest.bytes().take_while(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'E' | b'.' | b'+' | b'-'));
+                let len = rest
+                    .bytes()
+                    .take_while(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'E' | b'.' | b'+' | b'-'));
                 let word = &rest[..len.count()];
                 // More is taken for a number than JSON has; what is skipped has no meaning here.
-                let is_value = matches!(word, "true" | "false" | "null") || word.parse::<f64>().is_ok_and(f64::is_finite);
+                let is_value = matches!(word, "true" | "false" | "null")
+                    || word.parse::<f64>().is_ok_and(f64::is_finite);
                 if !is_value {
                     return Err(self.wrong("a value"));
                 }

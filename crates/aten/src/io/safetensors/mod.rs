@@ -1,13 +1,15 @@
 //! Files in the safetensors format: named tensors, and nothing that is executed.
 //!
 //! A file is a length, a JSON text of that length, and the bytes of all tensors without gaps. [`SafeTensors`] is such a
-//! file, read: from bytes, which are copied, or from a storage, which the tensors then share. The latter costs no
-//! copy for a file that is mapped; tensors that are not aligned there are copied all the same.
+//! file, read: from bytes, which are copied, or from a storage, which the tensors then share. A file on disk is read as a
+//! whole (`SafeTensors::open`) or mapped (`SafeTensors::map`); either way its tensors share its memory, and only those
+//! that are not aligned in it have their own.
 //!
 //! ```
 //! use std::collections::BTreeMap;
 //! use aten::io::safetensors::{self, SafeTensors};
-//! # let weight = aten::io::npy::from_bytes(b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }                                                           \n\0\0\x80\x3f")?;
+//!
+//! let weight = aten::Tensor::from_elements(&[1.0_f32, 2.0])?;
 //!
 //! let mut file = Vec::new();
 //! safetensors::write(&mut file, [("weight", &weight)], &BTreeMap::new())?;
@@ -19,17 +21,16 @@
 
 mod json;
 mod header;
-
-#[cfg(test)]
-mod tests;
+#[cfg(feature = "mapped")]
+mod file;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use c10_core::Storage;
 
-use super::packed::{check_host, new_tensor, packed, swap_bytes};
 use super::io_error;
+use super::packed::{check_host, new_tensor, packed, swap_bytes};
 use crate::error::{Error, ErrorKind, Result};
 use crate::shape;
 use crate::tensor::{Dims, Geometry, Tensor};
@@ -149,7 +150,10 @@ pub fn write<'a>(
         }
         if bytes.len() != entry.end - entry.begin {
             // Somebody resizes it meanwhile.
-            return Err(Error::shape(format!("tensor {:?} has changed its sizes while it is written", entry.name)));
+            return Err(Error::shape(format!(
+                "tensor {:?} has changed its sizes while it is written",
+                entry.name
+            )));
         }
         out.write_all(&bytes).map_err(failed)?;
     }
@@ -160,7 +164,9 @@ fn check_names(tensors: &[(&str, &Tensor)]) -> Result<()> {
     let mut names = BTreeSet::new();
     for (name, _) in tensors {
         if *name == METADATA {
-            return Err(Error::invalid_argument(format!("`{METADATA}` is the format's own name, and no tensor's")));
+            return Err(Error::invalid_argument(format!(
+                "`{METADATA}` is the format's own name, and no tensor's"
+            )));
         }
         if !names.insert(name) {
             return Err(Error::invalid_argument(format!("two tensors are named {name:?}")));
@@ -180,9 +186,9 @@ fn entry(name: &str, tensor: &Tensor, begin: usize) -> Result<Entry> {
     }
     let sizes = tensor.sizes().to_vec();
     let bytes = c10_core::bytes::contiguous_bytes(&sizes, dtype.element_size(), 0)?;
-    let end = begin.checked_add(bytes).ok_or_else(|| {
-        Error::new(ErrorKind::Overflow, "the tensors have more bytes than can be counted")
-    })?;
+    let end = begin
+        .checked_add(bytes)
+        .ok_or_else(|| Error::new(ErrorKind::Overflow, "the tensors have more bytes than can be counted"))?;
     Ok(Entry { name: name.to_owned(), dtype, sizes, begin, end })
 }
 

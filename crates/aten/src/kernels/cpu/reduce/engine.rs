@@ -1,0 +1,267 @@
+//! [`Reducer`], and how its steps are spread over an input.
+//!
+//! The elements of an output are taken in blocks, whose results are merged pairwise, as a binary counter
+//! carries: a sum of n floats so has an error that grows with log n. Within a block several lanes run side by
+//! side. The tree is the same for every number of threads, which take outputs, or, where there are few of
+//! them, chunks of blocks.
+
+use smallvec::SmallVec;
+
+use super::layout::Layout;
+use crate::iter::run::GRAIN_SIZE;
+use crate::parallel::{parallel_for, parallel_slice};
+use crate::simd;
+use crate::tensor::Plain;
+
+/// Elements of a block.
+const BLOCK: usize = 512;
+/// Elements that one thread takes of an output that has many.
+const CHUNK: usize = 128 * BLOCK;
+/// Outputs side by side that are reduced at once, and elements of each before they are merged.
+const COLUMNS: usize = 128;
+const ROWS: usize = 64;
+const LANES: usize = 32;
+
+/// A reduction: what is kept of the elements seen so far, and how another is added.
+pub(crate) trait Reducer: Sync {
+    type In: Plain;
+    type Acc: Copy + Send + Sync;
+
+    /// Nothing seen. Merging it changes nothing.
+    fn start(&self) -> Self::Acc;
+    /// With element `i`, which comes after those seen.
+    fn step(&self, acc: Self::Acc, x: Self::In, i: usize) -> Self::Acc;
+    /// What was seen first, and what was seen elsewhere.
+    fn merge(&self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
+
+    /// A block of elements, the first of which is element `first`.
+    #[inline(always)]
+    fn block(&self, xs: &[Self::In], first: usize) -> Self::Acc {
+        let mut acc = [self.start(); LANES];
+        if xs.len() < LANES {
+            return xs.iter().enumerate().fold(acc[0], |acc, (i, &x)| self.step(acc, x, first + i));
+        }
+        let chunks = xs.chunks_exact(LANES);
+        let rest = chunks.remainder();
+        for (k, chunk) in chunks.enumerate() {
+            for lane in 0..LANES {
+                acc[lane] = self.step(acc[lane], chunk[lane], first + k * LANES + lane);
+            }
+        }
+        let done = xs.len() - rest.len();
+        for (lane, &x) in rest.iter().enumerate() {
+            acc[lane] = self.step(acc[lane], x, first + done + lane);
+        }
+        let mut width = LANES / 2;
+        while width > 0 {
+            for lane in 0..width {
+                acc[lane] = self.merge(acc[lane], acc[lane + width]);
+            }
+            width /= 2;
+        }
+        acc[0]
+    }
+}
+
+/// What each output comes to.
+pub(crate) fn reduce<R: Reducer>(reducer: &R, input: &[R::In], layout: &Layout) -> Vec<R::Acc> {
+    let mut accs = vec![reducer.start(); layout.outputs];
+    if layout.count == 0 || layout.outputs == 0 {
+        return accs;
+    }
+    let grain = (GRAIN_SIZE / layout.count).max(1);
+    if let Some(width) = layout.columns() {
+        parallel_slice(&mut accs, grain.max(COLUMNS), |first, accs| {
+            simd::dispatch(
+                #[inline(always)]
+                || columns(reducer, input, layout, width, first, accs),
+            );
+        });
+    } else if layout.count > CHUNK {
+        for (output, acc) in accs.iter_mut().enumerate() {
+            *acc = chunked(reducer, input, layout, output);
+        }
+    } else {
+        parallel_slice(&mut accs, grain, |first, accs| {
+            simd::dispatch(
+                #[inline(always)]
+                || {
+                    for (i, acc) in accs.iter_mut().enumerate() {
+                        *acc = range(reducer, input, layout, layout.base(first + i), 0, layout.count);
+                    }
+                },
+            );
+        });
+    }
+    accs
+}
+
+/// An output of many elements, by threads.
+fn chunked<R: Reducer>(reducer: &R, input: &[R::In], layout: &Layout, output: usize) -> R::Acc {
+    let base = layout.base(output);
+    let mut partial = vec![reducer.start(); layout.count.div_ceil(CHUNK)];
+    parallel_slice(&mut partial, 1, |first, partial| {
+        simd::dispatch(
+            #[inline(always)]
+            || {
+                for (i, acc) in partial.iter_mut().enumerate() {
+                    let begin = (first + i) * CHUNK;
+                    *acc = range(reducer, input, layout, base, begin, layout.count.min(begin + CHUNK));
+                }
+            },
+        );
+    });
+    let mut tree = Tree::new();
+    for acc in partial {
+        tree.push(acc, |a, b| reducer.merge(a, b));
+    }
+    tree.finish(|a, b| reducer.merge(a, b)).unwrap_or(reducer.start())
+}
+
+/// Elements `begin..end` of an output.
+#[inline(always)]
+fn range<R: Reducer>(
+    reducer: &R,
+    input: &[R::In],
+    layout: &Layout,
+    base: usize,
+    begin: usize,
+    end: usize,
+) -> R::Acc {
+    if end - begin <= BLOCK {
+        return leaf(reducer, input, layout, base, begin, end);
+    }
+    let mut tree = Tree::new();
+    let mut at = begin;
+    while at < end {
+        let next = end.min(at + BLOCK);
+        let acc = leaf(reducer, input, layout, base, at, next);
+        tree.push(acc, #[inline(always)] |a, b| reducer.merge(a, b));
+        at = next;
+    }
+    tree.finish(#[inline(always)] |a, b| reducer.merge(a, b)).unwrap_or(reducer.start())
+}
+
+/// At most a block of elements, run by run of the innermost dimension.
+#[inline(always)]
+fn leaf<R: Reducer>(
+    reducer: &R,
+    input: &[R::In],
+    layout: &Layout,
+    base: usize,
+    begin: usize,
+    end: usize,
+) -> R::Acc {
+    let (size, stride) = layout.inner();
+    let mut at = begin;
+    let mut acc = None;
+    while at < end {
+        let n = (size - at % size).min(end - at);
+        let start = base + layout.step(at);
+        let run = if stride == 1 {
+            reducer.block(&input[start..start + n], at)
+        } else {
+            (0..n).fold(reducer.start(), |acc, i| reducer.step(acc, input[start + i * stride], at + i))
+        };
+        acc = Some(acc.map_or(run, |acc| reducer.merge(acc, run)));
+        at += n;
+    }
+    acc.unwrap_or(reducer.start())
+}
+
+/// Outputs that lie side by side: each row of the input adds one element to all of them.
+#[inline(always)]
+fn columns<R: Reducer>(
+    reducer: &R,
+    input: &[R::In],
+    layout: &Layout,
+    width: usize,
+    first: usize,
+    accs: &mut [R::Acc],
+) {
+    let mut done = 0;
+    while done < accs.len() {
+        let output = first + done;
+        let n = (width - output % width).min(accs.len() - done).min(COLUMNS);
+        let base = layout.base(output);
+        let accs = &mut accs[done..done + n];
+        if layout.count <= ROWS {
+            rows(reducer, input, layout, base, 0, layout.count, accs);
+        } else {
+            let mut tree: Tree<Vec<R::Acc>> = Tree::new();
+            let merge = |mut a: Vec<R::Acc>, b: Vec<R::Acc>| {
+                a.iter_mut().zip(b).for_each(|(a, b)| *a = reducer.merge(*a, b));
+                a
+            };
+            for begin in (0..layout.count).step_by(ROWS) {
+                let mut block = vec![reducer.start(); n];
+                let end = layout.count.min(begin + ROWS);
+                rows(reducer, input, layout, base, begin, end, &mut block);
+                tree.push(block, merge);
+            }
+            if let Some(sums) = tree.finish(merge) {
+                accs.copy_from_slice(&sums);
+            }
+        }
+        done += n;
+    }
+}
+
+#[inline(always)]
+fn rows<R: Reducer>(
+    reducer: &R,
+    input: &[R::In],
+    layout: &Layout,
+    base: usize,
+    begin: usize,
+    end: usize,
+    accs: &mut [R::Acc],
+) {
+    for i in begin..end {
+        let start = base + layout.step(i);
+        for (acc, &x) in accs.iter_mut().zip(&input[start..]) {
+            *acc = reducer.step(*acc, x, i);
+        }
+    }
+}
+
+/// Results of equal parts, merged two by two.
+struct Tree<A> {
+    pending: SmallVec<[A; 12]>,
+    pushed: usize,
+}
+
+impl<A> Tree<A> {
+    #[inline(always)]
+    fn new() -> Self {
+        Self { pending: SmallVec::new(), pushed: 0 }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, mut acc: A, merge: impl Fn(A, A) -> A) {
+        let mut count = self.pushed;
+        while count & 1 == 1 {
+            if let Some(before) = self.pending.pop() {
+                acc = merge(before, acc);
+            }
+            count >>= 1;
+        }
+        self.pending.push(acc);
+        self.pushed += 1;
+    }
+
+    #[inline(always)]
+    fn finish(mut self, merge: impl Fn(A, A) -> A) -> Option<A> {
+        let mut acc = self.pending.pop()?;
+        while let Some(before) = self.pending.pop() {
+            acc = merge(before, acc);
+        }
+        Some(acc)
+    }
+}
+
+/// Runs `body` for each output, in parallel: for reductions that look at an output's elements more than once.
+pub(crate) fn for_each_output(outputs: usize, count: usize, body: impl Fn(usize) + Sync) {
+    let grain = (GRAIN_SIZE / count.max(1)).max(1);
+    parallel_for(0..outputs, grain, |range| range.for_each(&body));
+}
