@@ -12,7 +12,7 @@ use crate::test_totals::Totals;
 use crate::workspace::{cargo, libraries, target_dir};
 
 /// Features off by default that have tests of their own: package and features.
-const FEATURES_WITH_TESTS: &[(&str, &str)] = &[("c10-core", "leak-tracking,tracing")];
+const FEATURES_WITH_TESTS: &[(&str, &str)] = &[("aten", "ndarray"), ("c10-core", "leak-tracking,tracing")];
 
 /// Runs the tests.
 ///

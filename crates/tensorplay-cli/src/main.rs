@@ -1,8 +1,8 @@
 //! The `tensorplay` command: replays PyTorch memory snapshots, and recorded calls of operators.
 //!
-//! Exit codes: 0 when all is as wanted; 1 when a replay or a call differs from its recording or runs out of memory, or
-//! the output cannot be written; 2 when the input or the arguments are no use. Results go to the standard
-//! output in one piece, so that an error never leaves half of one.
+//! Exit codes: 0 when all is as wanted; 1 when a replay or a call differs from its recording or runs out of
+//! memory, or the output cannot be written; 2 when the input or the arguments are no use. Results go to the
+//! standard output in one piece, so that an error never leaves half of one.
 
 mod conf_text;
 mod info;
@@ -17,7 +17,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Replays what PyTorch did: memory snapshots through the caching allocator, recorded calls through the operators.
+/// Replays what PyTorch did: memory snapshots through the caching allocator, recorded calls through the
+/// operators.
 #[derive(Debug, Parser)]
 #[command(name = "tensorplay", version, arg_required_else_help = true)]
 struct Cli {
@@ -29,7 +30,8 @@ struct Cli {
 enum Command {
     Replay(replay::ReplayArgs),
     Op(op::OpArgs),
-    /// Shows the version, the features of this build, the devices it finds, and the allocator's configuration.
+    /// Shows the version, the features of this build, the devices it finds, and the allocator's
+    /// configuration.
     Info,
 }
 

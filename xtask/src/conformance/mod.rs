@@ -1,8 +1,8 @@
 //! `cargo xtask conformance`: the recorded calls of PyTorch's operators, run; what passes, written down.
 //!
 //! Three texts are made: the table `docs/conformance.md`, the list of the calls that do not pass
-//! (`crates/aten/testdata/conformance.txt`, which the tests hold every change against), and `docs/operators.md`, the list
-//! of the operators that there are. CI makes them again and refuses others.
+//! (`crates/aten/testdata/conformance.txt`, which the tests hold every change against), and
+//! `docs/operators.md`, the list of the operators that there are. CI makes them again and refuses others.
 
 mod table;
 

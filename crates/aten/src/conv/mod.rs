@@ -6,7 +6,7 @@
 pub(crate) mod backward;
 pub(crate) mod forward;
 pub(crate) mod geometry;
-mod patches;
+pub(crate) mod patches;
 mod planes;
 
 #[cfg(test)]

@@ -54,12 +54,12 @@ pub(crate) fn gather<T: Copy, U: Copy>(
 }
 
 /// Adds to each input of a channel what the outputs give that meet it at the kernel's place `tap`.
-pub(crate) fn scatter_add<T: Copy>(
+pub(crate) fn scatter_add<T: Copy, S: Copy>(
     geometry: &ConvGeometry,
     tap: Dims,
     patches: &[T],
-    channel: &mut [T],
-    add: impl Fn(T, T) -> T,
+    channel: &mut [S],
+    add: impl Fn(S, T) -> S,
 ) {
     let stride = geometry.stride[2];
     visit_rows(geometry, tap, |to, from, len| {

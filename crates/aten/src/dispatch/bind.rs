@@ -12,8 +12,9 @@ use super::value::{Stack, Value};
 use crate::error::{Error, Result};
 
 impl FunctionSchema {
-    /// All arguments of a call in the schema's order: `positional` ones first, those of `keywords` by name, defaults
-    /// where nothing is passed (`checkAndNormalizeInputs`). A number where a tensor is due becomes a wrapped number.
+    /// All arguments of a call in the schema's order: `positional` ones first, those of `keywords` by name,
+    /// defaults where nothing is passed (`checkAndNormalizeInputs`). A number where a tensor is due becomes a
+    /// wrapped number.
     ///
     /// ```
     /// use aten::dispatch::{Dispatcher, Value};
@@ -27,8 +28,8 @@ impl FunctionSchema {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for arguments that are too many, unknown,
-    /// passed twice, missing or of another type.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for arguments that are too many,
+    /// unknown, passed twice, missing or of another type.
     pub fn bind(&self, positional: Vec<Value>, mut keywords: Vec<(String, Value)>) -> Result<Stack> {
         let arguments = self.arguments();
         let name = self.name().name();

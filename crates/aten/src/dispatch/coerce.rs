@@ -62,7 +62,8 @@ fn is_of(value: &Value, arg_type: &ArgType) -> bool {
             _ => false,
         },
         Value::Str(_) => *arg_type == ArgType::Str,
-        Value::ScalarType(_) => *arg_type == ArgType::ScalarType,
+        // `int? dtype`: in schemas of old a dtype is its number.
+        Value::ScalarType(_) => matches!(arg_type, ArgType::ScalarType | ArgType::Int),
         Value::Layout(_) => *arg_type == ArgType::Layout,
         Value::MemoryFormat(_) => *arg_type == ArgType::MemoryFormat,
         Value::Device(_) => *arg_type == ArgType::Device,

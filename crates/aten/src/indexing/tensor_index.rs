@@ -1,12 +1,10 @@
 //! Reading and assigning through an index.
 
-use c10_core::{Complex, F8E4M3Fn, F8E5M2, Scalar, bf16, f16};
+use c10_core::Scalar;
 
 use super::list::IndexList;
 use super::plan::Plan;
-use crate::dispatch::{Dispatcher, Stack, Value};
-use crate::error::{Error, Result};
-use crate::iter::loops::dispatch;
+use crate::error::Result;
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -28,7 +26,7 @@ impl Tensor {
     /// dimensions; else as `index.Tensor`.
     pub fn i(&self, index: impl IndexList) -> Result<Self> {
         let Plan { view, indices } = Plan::of(self, &index.into_items())?;
-        if indices.is_empty() { Ok(view) } else { index_tensor(&view, indices) }
+        if indices.is_empty() { Ok(view) } else { view.index(&indices) }
     }
 
     /// Writes `value`, broadcast, to what the index means of the tensor (`x[…] = value`).
@@ -37,11 +35,11 @@ impl Tensor {
     /// As [`i`](Self::i), `copy_` and `index_put_`. Nothing is written then.
     pub fn i_put_(&self, index: impl IndexList, value: &Self) -> Result<&Self> {
         let Plan { view, indices } = Plan::of(self, &index.into_items())?;
-        let value = without_leading_ones(value, view.rank())?;
+        let value = without_leading_ones(value)?;
         if indices.is_empty() {
             view.copy_(&value)?;
         } else {
-            index_put(&view, indices, &value)?;
+            view.index_put_(&indices, &value)?;
         }
         Ok(self)
     }
@@ -53,52 +51,18 @@ impl Tensor {
     pub fn i_fill_(&self, index: impl IndexList, value: impl Into<Scalar>) -> Result<&Self> {
         let Plan { view, indices } = Plan::of(self, &index.into_items())?;
         if indices.is_empty() {
-            view.copy_(&filler(&view, value.into())?)?;
+            view.fill_scalar_(value)?;
         } else {
-            let value = filler(&view, value.into())?;
-            index_put(&view, indices, &value)?;
+            let value = Self::scalar_tensor(value, (view.dtype(), view.device()))?;
+            view.index_put_(&indices, &value)?;
         }
         Ok(self)
     }
 }
 
 /// A value may have more leading dimensions of size 1 than what it is written to.
-fn without_leading_ones(value: &Tensor, rank: usize) -> Result<Tensor> {
+fn without_leading_ones(value: &Tensor) -> Result<Tensor> {
     let sizes = value.sizes();
-    let extra = sizes.len().saturating_sub(rank);
-    let ones = sizes[..extra].iter().take_while(|&&size| size == 1).count();
+    let ones = sizes.iter().take_while(|&&size| size == 1).count();
     if ones == 0 { Ok(value.clone()) } else { value.view(&sizes[ones..]) }
-}
-
-/// A 0-dim tensor of a number, of the dtype of what it is written to.
-fn filler(view: &Tensor, value: Scalar) -> Result<Tensor> {
-    let number = dispatch!(
-        view.dtype(),
-        "fill_",
-        [
-            bool, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>,
-            F8E4M3Fn, F8E5M2
-        ],
-        T => Tensor::from_slice(&[value.to::<T>()?], &[])
-    )?;
-    number.to(view.device())
-}
-
-fn index_tensor(view: &Tensor, indices: Vec<Option<Tensor>>) -> Result<Tensor> {
-    let mut stack = vec![view.clone().into(), indices.into()];
-    call("aten::index.Tensor", &mut stack)?;
-    match stack.pop() {
-        Some(Value::Tensor(result)) => Ok(result),
-        _ => Err(Error::not_implemented("index.Tensor gave no tensor")),
-    }
-}
-
-fn index_put(view: &Tensor, indices: Vec<Option<Tensor>>, value: &Tensor) -> Result<()> {
-    let accumulate = Value::from(false);
-    call("aten::index_put_", &mut vec![view.clone().into(), indices.into(), value.clone().into(), accumulate])
-}
-
-fn call(name: &str, stack: &mut Stack) -> Result<()> {
-    let operator = Dispatcher::global().find(name);
-    operator.ok_or_else(|| Error::not_implemented(format!("there is no {name}")))?.call_boxed(stack)
 }

@@ -9,8 +9,8 @@ use crate::tensor::{Dims, New, Tensor};
 /// The bytes of the elements in row-major order, whatever the strides.
 ///
 /// # Errors
-/// [`ErrorKind::NotImplemented`] when the host cannot reach them, [`ErrorKind::Shape`] when the storage has shrunk
-/// below the tensor; else as [`Storage::read`](c10_core::Storage::read).
+/// [`ErrorKind::NotImplemented`] when the host cannot reach them, [`ErrorKind::Shape`] when the storage has
+/// shrunk below the tensor; else as [`Storage::read`](c10_core::Storage::read).
 pub(super) fn packed(tensor: &Tensor) -> Result<Vec<u8>> {
     check_host(tensor)?;
     let geometry = tensor.geometry();
@@ -61,8 +61,8 @@ pub(super) fn packed(tensor: &Tensor) -> Result<Vec<u8>> {
     }
 }
 
-/// A new tensor on the host, whose storage `fill` writes: the bytes of the elements in the order of the strides, which
-/// are dense.
+/// A new tensor on the host, whose storage `fill` writes: the bytes of the elements in the order of the
+/// strides, which are dense.
 ///
 /// # Errors
 /// As for any new tensor.

@@ -10,6 +10,7 @@ use c10_core::{Complex, Element, F8E4M3Fn, F8E5M2, Scalar, ScalarType, bf16, f16
 use super::TensorIter;
 use super::run::for_each_row;
 use crate::error::{Error, Result};
+use crate::kernels::cpu::copy::{Convert, Wide};
 
 /// An element that loops read and write. A byte of a `bool` tensor is read as `!= 0`.
 ///
@@ -190,7 +191,18 @@ pub(crate) fn ternary<A: Elem, B: Elem, C: Elem, O: Elem>(
     })
 }
 
-/// A number as the bytes of an element of `dtype`, converted as a Rust number of that type (`Scalar::to`).
+/// A number as a tensor of it would be cast: an integer wraps.
+pub(crate) fn converted<T: Convert>(number: Scalar) -> T {
+    T::of(match number {
+        Scalar::Bool(value) => Wide::Int(value.into()),
+        Scalar::Int(value) => Wide::Int(value),
+        Scalar::UInt(value) => Wide::UInt(value),
+        Scalar::Double(value) => Wide::Float(value),
+        Scalar::Complex(value) => Wide::Complex(value.re, value.im),
+    })
+}
+
+/// A number as the bytes of an element of `dtype`, as [`converted`].
 pub(super) fn number_bytes(number: Scalar, dtype: ScalarType) -> Result<[u8; 16]> {
     let mut bytes = [0; 16];
     dispatch!(
@@ -201,7 +213,7 @@ pub(super) fn number_bytes(number: Scalar, dtype: ScalarType) -> Result<[u8; 16]
             F8E4M3Fn, F8E5M2
         ],
         T => {
-            let value = number.to::<T>()?;
+            let value = converted::<T>(number);
             // SAFETY: no element is larger than 16 bytes.
             unsafe { value.store(bytes.as_mut_ptr()) };
             Ok(())

@@ -43,7 +43,19 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
         functional "tanh_backward", out "tanh_backward.grad_input");
     register_triple!(lib, logit, (grad: &Tensor, x: &Tensor, eps: Option<f64>),
         functional "logit_backward", out "logit_backward.grad_input");
-    Ok(())
+    lib.cpu_meta("_prelu_kernel_backward", prelu)
+}
+
+fn prelu(x: &Tensor, weight: &Tensor, grad: &Tensor) -> Result<(Tensor, Tensor)> {
+    Dtypes::FLOATS.check("prelu_backward", x.dtype())?;
+    let inputs = [x.into(), weight.into(), grad.into()];
+    let of_x = TensorIter::new(&[Dest::New], &inputs, Config::SAME)?;
+    let of_weight = TensorIter::new(&[Dest::New], &inputs, Config::SAME)?;
+    if !of_x.is_meta() {
+        loops::prelu_backward(&of_x)?;
+        loops::prelu_backward_weight(&of_weight)?;
+    }
+    Ok((of_x.finish()?.new_tensor(), of_weight.finish()?.new_tensor()))
 }
 
 /// A loop over the gradient of the output and the input, or the output.

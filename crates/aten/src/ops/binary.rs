@@ -201,7 +201,9 @@ fn divide(dest: Dest<'_>, a: Input<'_>, b: Input<'_>, operator: Pointwise) -> Re
 fn has_zero(input: Input<'_>, dtype: ScalarType) -> Result<bool> {
     let tensor = match input {
         Input::Number(number) => {
-            return dispatch!(dtype, "div", [u8, i8, i16, i32, i64], T => Ok(number.to::<T>()? == 0));
+            return dispatch!(dtype, "div", [u8, i8, i16, i32, i64], T => {
+                Ok(loops::converted::<T>(number) == 0)
+            });
         }
         Input::Tensor(tensor) | Input::Uncast(tensor) => tensor.to_dtype(dtype)?,
     };

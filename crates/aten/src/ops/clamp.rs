@@ -7,6 +7,7 @@ use super::forms::{self, dtype_after};
 use super::{Dest, Made, register_triple};
 use crate::dispatch::Library;
 use crate::error::{Error, Result};
+use crate::iter::loops::dispatch;
 use crate::iter::{Config, Input, TensorIter};
 use crate::kernels::cpu::{binary, pointwise as loops};
 use crate::tensor::Tensor;
@@ -167,6 +168,11 @@ fn choose(dest: Dest<'_>, condition: &Tensor, a: Input<'_>, b: Input<'_>) -> Res
     };
     let dtype = dtype_after(&[a, b], Config::PROMOTE)?;
     Dtypes::ALL.check("where_cpu", dtype)?;
+    for input in [a, b] {
+        if let Input::Number(number) = input {
+            check_fits(number, dtype)?;
+        }
+    }
     if let Some(out) = dest.given()
         && out.dtype() != dtype
     {
@@ -181,4 +187,15 @@ fn choose(dest: Dest<'_>, condition: &Tensor, a: Input<'_>, b: Input<'_>) -> Res
         loops::choose(&iter)?;
     }
     iter.finish()
+}
+
+/// Refuses a number that the dtype of the result does not hold.
+fn check_fits(number: Scalar, dtype: ScalarType) -> Result<()> {
+    if !dtype.is_integral(false) {
+        return Ok(());
+    }
+    dispatch!(dtype, "where_cpu", [u8, i8, u16, i16, u32, i32, u64, i64], T => {
+        number.to::<T>()?;
+        Ok(())
+    })
 }

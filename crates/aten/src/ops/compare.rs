@@ -61,8 +61,9 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
 fn compare(dest: Dest<'_>, a: Input<'_>, b: Input<'_>, operator: &Pointwise) -> Result<Made> {
     let dtype = dtype_after(&[a, b], Config::COMPARE)?;
     if dtype.is_integral(false) && dtype != ScalarType::Int64 {
-        // Differs from PyTorch: a number beyond the dtype of the tensor it is compared with is compared as it is,
-        // not as what is left of it in that dtype, so that a `uint8` is never below a negative number.
+        // Differs from PyTorch: a tensor without dimensions that holds a number beyond the dtype of the tensor
+        // it is compared with is compared as it is, not as what is left of it in that dtype, so that a `uint8`
+        // is never below a negative one. Plain numbers wrap, as in PyTorch.
         let wide_a = widened(a, b, dtype)?;
         let wide_b = widened(b, a, dtype)?;
         if wide_a.is_some() || wide_b.is_some() {
@@ -77,8 +78,12 @@ fn compare(dest: Dest<'_>, a: Input<'_>, b: Input<'_>, operator: &Pointwise) -> 
 /// `a` as `int64`, if it is compared in a narrower dtype with a number `b` that this dtype does not hold.
 fn widened(a: Input<'_>, b: Input<'_>, dtype: ScalarType) -> Result<Option<crate::Tensor>> {
     let number = match b {
-        Input::Number(number) => number,
-        Input::Tensor(tensor) if tensor.rank() == 0 && tensor.dtype() != dtype && !tensor.is_meta() => {
+        Input::Tensor(tensor)
+            if tensor.rank() == 0
+                && tensor.dtype() != dtype
+                && !tensor.is_wrapped_number()
+                && !tensor.is_meta() =>
+        {
             tensor.item()?
         }
         _ => return Ok(None),

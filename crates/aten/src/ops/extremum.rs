@@ -128,16 +128,17 @@ fn aminmax([min, max]: [Dest<'_>; 2], x: &Tensor, dim: Option<i64>, keepdim: boo
     check_real(x, "aminmax")?;
     let reduction = Reduction::dim_or_all(x, dim, keepdim)?;
     if x.numel() == 0 && dim.is_none() {
-        return Err(Error::invalid_argument("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."));
+        return Err(Error::invalid_argument(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.",
+        ));
     }
     reduction.check_not_empty(x, "aminmax", false)?;
     check_out_dtype(min, x.dtype())?;
     check_out_dtype(max, x.dtype())?;
     let (made_max, dtype) = (reduction.output(Dest::New, kernel_dtype(x), x)?, x.dtype());
-    let min = run_two(&reduction, min, x, |min| {
-        reduce::min_and_max(x, [min, &made_max], &reduction.mask)
-    })?;
-    let max = reduction.run(max, dtype, dtype, x, |out| crate::kernels::copy(out.tensor(), made_max.tensor()))?;
+    let min = run_two(&reduction, min, x, |min| reduce::min_and_max(x, [min, &made_max], &reduction.mask))?;
+    let max =
+        reduction.run(max, dtype, dtype, x, |out| crate::kernels::copy(out.tensor(), made_max.tensor()))?;
     Ok((min, max))
 }
 
@@ -173,7 +174,7 @@ fn of_two(dest: Dest<'_>, a: &Tensor, b: &Tensor, side: Side) -> Result<Made> {
             dispatch!(
                 iter.common_dtype(),
                 name,
-                [u8, i8, i16, i32, i64, u16, u32, u64, c10_core::f16, c10_core::bf16, f32, f64],
+                [u8, i8, i16, i32, i64, c10_core::f16, c10_core::bf16, f32, f64],
                 T => loops::binary(&iter, |a: T, b: T| {
                     let beyond = if greatest { b > a } else { b < a };
                     if Ordered::is_nan(b) || (beyond && !Ordered::is_nan(a)) { b } else { a }

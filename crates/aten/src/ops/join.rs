@@ -4,7 +4,7 @@ use c10_core::{MemoryFormat, ScalarType};
 
 use super::index_values::values;
 use super::{Dest, Made, handles};
-use crate::dispatch::Library;
+use crate::dispatch::{DispatchKey, Library};
 use crate::error::{Error, ErrorKind, Result};
 use crate::iter::Input;
 use crate::iter::promote::ResultType;
@@ -13,7 +13,11 @@ use crate::shape;
 use crate::tensor::{Dims, Fresh, New, Tensor, access, default_dtype, for_words};
 
 pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
-    lib.cpu_meta("cat", |tensors: &[Tensor], dim: i64| cat(Dest::New, tensors, dim).map(Made::new_tensor))?;
+    // Without tensors there is no backend: the kernel for none of them refuses.
+    const KEYS: [DispatchKey; 3] = [DispatchKey::Cpu, DispatchKey::Meta, DispatchKey::Undefined];
+    lib.impl_for("cat", &KEYS, |tensors: &[Tensor], dim: i64| {
+        cat(Dest::New, tensors, dim).map(Made::new_tensor)
+    })?;
     lib.cpu_meta("cat.out", |tensors: &[Tensor], dim: i64, out: &Tensor| {
         cat(Dest::Out(out), tensors, dim).map(drop)
     })?;
@@ -25,7 +29,7 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
         let tensors = unsqueezed(tensors, dim)?;
         handles::CAT_OUT.call(&tensors, dim, out)
     })?;
-    lib.cpu_meta("_chunk_cat", |tensors: &[Tensor], dim: i64, chunks: i64| {
+    lib.impl_for("_chunk_cat", &KEYS, |tensors: &[Tensor], dim: i64, chunks: i64| {
         chunk_cat(Dest::New, tensors, dim, chunks).map(Made::new_tensor)
     })?;
     lib.cpu_meta("_chunk_cat.out", |tensors: &[Tensor], dim: i64, chunks: i64, out: &Tensor| {

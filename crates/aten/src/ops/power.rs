@@ -9,7 +9,7 @@ use crate::dispatch::Library;
 use crate::error::{Error, Result};
 use crate::iter::{Config, Input, TensorIter};
 use crate::kernels::cpu::{power, rounding, unary};
-use crate::tensor::Tensor;
+use crate::tensor::{New, Tensor};
 
 const TAKES: Dtypes = Dtypes::NUMBERS.and(Dtypes::COMPLEX);
 
@@ -66,6 +66,13 @@ fn pow_number(dest: Dest<'_>, a: &Tensor, exponent: Scalar) -> Result<Made> {
 }
 
 fn pow_of_number(dest: Dest<'_>, base: Scalar, exponent: &Tensor) -> Result<Made> {
+    if matches!(dest, Dest::New) {
+        // The result is contiguous whatever the exponents' strides.
+        let dtype = dtype_after(&[base.into(), exponent.into()], Config::PROMOTE)?;
+        let made = New::contiguous(exponent.sizes(), dtype, exponent.device()).make()?;
+        pow_of_number(Dest::Out(&made), base, exponent)?;
+        return Ok(Made::new(made));
+    }
     let dtype = dtype_after(&[base.into(), exponent.into()], Config::PROMOTE)?;
     if is_number(base, 1.0) {
         let wide = exponent.to_dtype(dtype)?;
@@ -78,12 +85,9 @@ fn pow_of_number(dest: Dest<'_>, base: Scalar, exponent: &Tensor) -> Result<Made
     pow(dest, base.into(), exponent.into())
 }
 
-/// Whether the number is `value`; `true` counts as 1.
+/// Whether the number is `value`; `true` is none.
 fn is_number(number: Scalar, value: f64) -> bool {
-    match number {
-        Scalar::Bool(number) => f64::from(u8::from(number)) == value,
-        number => number == Scalar::Double(value),
-    }
+    number == Scalar::Double(value)
 }
 
 fn ones(iter: &TensorIter<'_>) -> Result<()> {

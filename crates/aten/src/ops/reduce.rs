@@ -211,8 +211,10 @@ fn sum_to_size(x: &Tensor, sizes: &[i64]) -> Result<Tensor> {
     let Some(lead) = lead.filter(|&lead| fits(lead)) else {
         return Err(Error::shape(format!("size {{{sizes:?}}} is not expandable to size {{{from:?}}}.")));
     };
-    let kept: Vec<i64> =
-        (lead..from.len()).filter(|&dim| sizes[dim - lead] == 1 && from[dim] != 1).map(|dim| dim as i64).collect();
+    let kept: Vec<i64> = (lead..from.len())
+        .filter(|&dim| sizes[dim - lead] == 1 && from[dim] != 1)
+        .map(|dim| dim as i64)
+        .collect();
     let mut sum = x.clone();
     if !kept.is_empty() {
         sum = handles::SUM_DIM_INTLIST.call(&sum, Some(&kept), true, None)?;

@@ -80,7 +80,8 @@ impl Reduction {
                  dim with the 'dim' argument."
             )));
         }
-        let empty = self.mask.iter().zip(&geometry.sizes).position(|(&is_reduced, &size)| is_reduced && size == 0);
+        let empty =
+            self.mask.iter().zip(&geometry.sizes).position(|(&is_reduced, &size)| is_reduced && size == 0);
         match empty {
             None => Ok(()),
             Some(dim) => {

@@ -77,7 +77,13 @@ fn forward(dest: Dest<'_>, x: &Tensor, dim: i64, half_to_float: bool, kind: Kind
     out.finish()
 }
 
-fn softmax_backward(dest: Dest<'_>, grad: &Tensor, result: &Tensor, dim: i64, dtype: ScalarType) -> Result<Made> {
+fn softmax_backward(
+    dest: Dest<'_>,
+    grad: &Tensor,
+    result: &Tensor,
+    dim: i64,
+    dtype: ScalarType,
+) -> Result<Made> {
     backward(dest, grad, result, dim, dtype, Kind::Softmax)
 }
 
@@ -109,7 +115,9 @@ fn backward(
         )));
     }
     if dtype != grad.dtype() {
-        return Err(Error::dtype("expected input and grad types to match, or input to be at::Half and grad to be at::Float"));
+        return Err(Error::dtype(
+            "expected input and grad types to match, or input to be at::Half and grad to be at::Float",
+        ));
     }
     let dim = dim_of(grad, dim)?;
     check_out_dtype(dest, dtype)?;

@@ -57,6 +57,8 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
     lib.cpu_meta("polygamma.out", |n: i64, a: &Tensor, out: &Tensor| {
         polygamma(Dest::Out(out), a, n).map(drop)
     })?;
+    register_triple!(lib, mvlgamma, (a: &Tensor, p: i64),
+        functional "mvlgamma", inplace "mvlgamma_", out "mvlgamma.out");
     Ok(())
 }
 
@@ -94,11 +96,25 @@ fn polygamma(dest: Dest<'_>, a: &Tensor, n: i64) -> Result<Made> {
             "polygamma(n, x) does not support negative n, and n is {n}"
         )));
     }
-    let takes = if n < 2 { Dtypes::FLOATS } else { Dtypes::WIDE_FLOATS };
-    takes.check("polygamma", forms::dtype_after(&[a.into()], Config::FLOAT)?)?;
+    Dtypes::FLOATS.check("polygamma", forms::dtype_after(&[a.into()], Config::FLOAT)?)?;
     let iter = TensorIter::unary(dest, a, Config::FLOAT)?;
     if !iter.is_meta() {
         loops::polygamma(&iter, n)?;
+    }
+    iter.finish()
+}
+
+/// The logarithm of the multivariate gamma function of dimension `p`.
+fn mvlgamma(dest: Dest<'_>, a: &Tensor, p: i64) -> Result<Made> {
+    if p < 1 {
+        return Err(crate::Error::invalid_argument(format!(
+            "p has to be greater than or equal to 1, and is {p}"
+        )));
+    }
+    Dtypes::FLOATS.check("mvlgamma", forms::dtype_after(&[a.into()], Config::FLOAT)?)?;
+    let iter = TensorIter::unary(dest, a, Config::FLOAT)?;
+    if !iter.is_meta() {
+        loops::mvlgamma(&iter, p)?;
     }
     iter.finish()
 }

@@ -2,7 +2,8 @@
 //!
 //! An operator gives a `Result`, and takes one, where Rust allows it: on the left of a tensor, and on the right of
 //! one. A number on the left becomes a wrapped number, as it does in PyTorch, and takes no part in promotion where a
-//! tensor of its category is there.
+//! tensor of its category is there. Numbers are `i64`, `f64`, `Complex<f64>` and `Scalar`: with more of them Rust
+//! could not tell what `1` is.
 //!
 //! ```
 //! use aten::Tensor;
@@ -15,7 +16,7 @@
 
 use std::borrow::Borrow;
 
-use c10_core::{Complex, Scalar, bf16, f16};
+use c10_core::{Complex, Scalar};
 
 use super::Tensor;
 use crate::error::Result;
@@ -130,7 +131,7 @@ macro_rules! operators {
         }
         with_numbers! {
             $Trait $method $named $scalar;
-            bool, u8, i8, i16, i32, i64, f16, bf16, f32, f64, Complex<f32>, Complex<f64>, Scalar
+            i64, f64, Complex<f64>, Scalar
         }
     )*};
 }

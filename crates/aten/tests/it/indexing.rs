@@ -73,6 +73,59 @@ fn assigning_writes_what_is_meant() {
     assert_eq!(bytes.to_vec::<u8>().unwrap(), [1, 2]);
 }
 
+fn index(places: &[i64], sizes: &[i64]) -> Tensor {
+    Tensor::from_slice(places, sizes).unwrap()
+}
+
+fn mask(values: &[bool], sizes: &[i64]) -> Tensor {
+    Tensor::from_slice(values, sizes).unwrap()
+}
+
+#[test]
+fn tensors_select_places() {
+    let x = numbered(&[2, 3, 4]);
+    let rows = &index(&[1, 0, 1], &[3]);
+    let (first, second) = (&index(&[0, 1], &[2]), &index(&[2, 0], &[2]));
+    let outer = &mask(&[true, false, true], &[3]);
+    let above = &mask(&(0..24).map(|i| i > 15).collect::<Vec<_>>(), &[2, 3, 4]);
+    let corners = &mask(&[true, false, false, false, true, true], &[2, 3]);
+    let cases: [(Tensor, &[i64], &[i64]); 11] = [
+        (x.i(above).unwrap(), &[8], &[16, 17, 18, 19, 20, 21, 22, 23]),
+        (x.i((1, outer)).unwrap(), &[2, 4], &[12, 13, 14, 15, 20, 21, 22, 23]),
+        (x.i((0, rows)).unwrap(), &[3, 4], &[4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7]),
+        (x.i((0, 1.., &index(&[0, -1, 2, 1], &[2, 2]))).unwrap(), &[2, 2, 2], &[4, 7, 6, 5, 8, 11, 10, 9]),
+        (x.i((first, second)).unwrap(), &[2, 4], &[8, 9, 10, 11, 12, 13, 14, 15]),
+        (x.i((first, All, second)).unwrap(), &[2, 3], &[2, 6, 10, 12, 16, 20]),
+        (x.i((first, 1)).unwrap(), &[2, 4], &[4, 5, 6, 7, 16, 17, 18, 19]),
+        (x.i((corners, 1..3)).unwrap(), &[3, 2], &[1, 2, 17, 18, 21, 22]),
+        (x.i((true, 0, 1)).unwrap(), &[1, 4], &[4, 5, 6, 7]),
+        (x.i(false).unwrap(), &[0, 2, 3, 4], &[]),
+        (x.i((.., 0, NewAxis, rows)).unwrap(), &[2, 1, 3], &[1, 0, 1, 13, 12, 13]),
+    ];
+    for (at, (result, sizes, expected)) in cases.into_iter().enumerate() {
+        assert_eq!((&result.sizes()[..], &ints(&result)[..]), (sizes, expected), "{at}");
+        assert!(!result.is_alias_of(&x));
+    }
+    assert_eq!(x.i((0, &index(&[3], &[1]))).unwrap_err().kind(), ErrorKind::Index);
+    assert_eq!(x.i((corners, 0, 0)).unwrap_err().kind(), ErrorKind::Index);
+}
+
+#[test]
+fn assigning_through_tensors() {
+    let fresh = || numbered(&[2, 4]);
+    let x = fresh();
+    x.i_fill_(&mask(&[true, false, false, false, false, false, true, true], &[2, 4]), -1).unwrap();
+    assert_eq!(ints(&x), [-1, 1, 2, 3, 4, 5, -1, -1]);
+    let x = fresh();
+    x.i_put_((.., &index(&[0, 3], &[2])), &index(&[100, 101], &[2, 1])).unwrap();
+    assert_eq!(ints(&x), [100, 1, 2, 100, 101, 5, 6, 101]);
+    let x = fresh();
+    x.i_fill_((true, 0), 5).unwrap().i_put_((1, &index(&[-1, 0], &[2])), &index(&[8, 9], &[1, 2])).unwrap();
+    assert_eq!(ints(&x), [5, 5, 5, 5, 9, 5, 6, 8]);
+    assert!(x.i_put_(&index(&[0, 2], &[2]), &index(&[1], &[])).is_err());
+    assert_eq!(ints(&x), [5, 5, 5, 5, 9, 5, 6, 8]);
+}
+
 proptest! {
     /// A list of items is the steps one after another.
     #[test]

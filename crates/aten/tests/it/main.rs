@@ -3,10 +3,13 @@
 
 mod access;
 mod dlpack;
+#[cfg(feature = "ndarray")]
+mod ndarray;
 mod npy;
 mod safetensors;
 mod add;
 mod codegen;
+mod copy;
 mod custom_op;
 mod dispatch;
 mod dispatch_keys;
@@ -14,6 +17,7 @@ mod make;
 mod random;
 mod schema;
 mod indexing;
+mod operators;
 mod print;
 mod view_cases;
 mod views;

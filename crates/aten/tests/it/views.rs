@@ -322,6 +322,11 @@ proptest! {
         match result {
             Ok(view) => {
                 prop_assert!(valid && (empty || end < 24));
+                if view.numel() > 10_000 {
+                    // It fits the storage by strides of 0, and no memory.
+                    prop_assert!(view.to_vec::<i64>().is_err());
+                    return Ok(());
+                }
                 let expected: Vec<i64> = indices(&sizes)
                     .map(|at| offset + at.iter().zip(&strides).map(|(i, stride)| i * stride).sum::<i64>())
                     .collect();

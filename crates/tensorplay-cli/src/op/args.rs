@@ -6,8 +6,8 @@ use clap::Args;
 
 /// Calls operators as recorded in a file, and compares what comes of it with what PyTorch did.
 ///
-/// The file has one JSON object a line, gzip'd or not: an operator, its arguments, and its results or its refusal.
-/// Lines are counted from 0.
+/// The file has one JSON object a line, gzip'd or not: an operator, its arguments, and its results or its
+/// refusal. Lines are counted from 0.
 ///
 /// Exit code 0 when every case passes, 1 when one does not, 2 when the file is no use.
 #[derive(Debug, Args)]

@@ -6,6 +6,8 @@ use std::panic;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use aten::dispatch::Dispatcher;
+
 use super::args::OpArgs;
 use super::case::Case;
 use super::judge::judge;
@@ -19,7 +21,9 @@ use crate::progress::Progress;
 /// Runs the command.
 pub(crate) fn run_op(args: &OpArgs) -> ExitCode {
     let Some(cases) = &args.cases else { return output::print(&list(args.json)) };
-    // A panic of an operator is reported with its case, and not as it happens.
+    // The operators are registered now, so that a panic there is seen; one of an operator is reported with
+    // its case.
+    Dispatcher::global();
     panic::set_hook(Box::new(|_| {}));
     let report = run_cases(cases, args);
     drop(panic::take_hook());

@@ -89,8 +89,8 @@ pub(super) fn write_elements(dtype: ScalarType, bytes: &[u8], text: &mut String)
     text.push(']');
 }
 
-/// Writes a float as JSON: the shortest text that gives it back, always with a point or an exponent; what JSON
-/// has no number for is a string.
+/// Writes a float as JSON: the shortest text that gives it back, always with a point or an exponent; what
+/// JSON has no number for is a string.
 pub(super) fn write_float(value: impl Into<f64> + Copy + std::fmt::Debug, text: &mut String) {
     let wide: f64 = value.into();
     match non_finite_name(wide) {

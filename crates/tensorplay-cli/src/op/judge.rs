@@ -1,8 +1,8 @@
 //! [`judge`]: whether what came of a call is what PyTorch did.
 //!
-//! Types, sizes and strides are compared exactly, strides only where more than one element depends on them. Numbers
-//! are compared within a tolerance by type; what has no tolerance is compared exactly. Which tensors share a
-//! storage counts, and where. A refusal's text does not.
+//! Types, sizes and strides are compared exactly, strides only where more than one element depends on them.
+//! Numbers are compared within a tolerance by type; what has no tolerance is compared exactly. Which tensors
+//! share a storage counts, and where. A refusal's text does not.
 
 use super::case::{Case, Expected, Results};
 use super::elements::Number;

@@ -1,5 +1,5 @@
-//! Every recorded call that writes to no argument, again on tensors without elements: sizes, strides and types are
-//! those of the host's results.
+//! Every recorded call that writes to no argument, again on tensors without elements: sizes, strides and
+//! types are those of the host's results.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

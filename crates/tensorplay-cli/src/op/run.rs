@@ -43,8 +43,8 @@ struct Passed<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// The case's call, with its tensors on a device. `None` when there is no such operator here, or no argument such
-    /// as the case has.
+    /// The case's call, with its tensors on a device. `None` when there is no such operator here, or no
+    /// argument such as the case has.
     pub(super) fn new(case: &'a Case, device: Device) -> Option<Self> {
         let operator = Dispatcher::global().find(&case.op)?;
         let schema = operator.schema()?;
@@ -165,7 +165,8 @@ impl Results<'_> {
         })
     }
 
-    /// A written argument is itself; any other tensor is described, and the argument named that it shares memory with.
+    /// A written argument is itself; any other tensor is described, and the argument named that it shares
+    /// memory with.
     fn tensor(&mut self, tensor: &Tensor, path: String) -> Option<CaseValue> {
         let written = self.tensors.iter().find(|passed| passed.is_written && passed.tensor.is_same(tensor));
         if let Some(passed) = written {

@@ -8,9 +8,9 @@ use c10_core::{Device, Storage};
 
 use super::tensor_value::{RecordedType, TensorValue};
 
-/// A tensor with the recorded storage, sizes, strides and offset, in memory of its own that can be resized, or without
-/// any on the Meta device; `None` for
-/// one that was recorded without values, or of a type that there is none of.
+/// A tensor with the recorded storage, sizes, strides and offset, in memory of its own that can be resized,
+/// or without any on the Meta device; `None` for one that was recorded without values, or of a type that
+/// there is none of.
 pub(super) fn tensor_of(recorded: &TensorValue, device: Device) -> Option<Tensor> {
     let TensorValue { dtype: RecordedType::Known(dtype), sizes, strides, offset, data: Some(data), .. } =
         recorded
@@ -26,8 +26,8 @@ pub(super) fn tensor_of(recorded: &TensorValue, device: Device) -> Option<Tensor
     Tensor::from_storage(storage, *dtype, sizes, strides, offset).ok()
 }
 
-/// The tensor as results are written: its data begin at its first element and end with its last. `None` when its
-/// storage has become too small for it.
+/// The tensor as results are written: its data begin at its first element and end with its last. `None` when
+/// its storage has become too small for it.
 pub(super) fn value_of(tensor: &Tensor) -> Option<TensorValue> {
     let (sizes, strides) = (tensor.sizes().to_vec(), tensor.strides().to_vec());
     let element = tensor.dtype().element_size();

@@ -19,12 +19,12 @@ struct Owner {
 }
 
 impl ManagedTensor<DLManagedTensorVersioned> {
-    /// A structure on the memory of a tensor, which stays alive with it (`to_dlpack`). Nothing is copied, except memory
-    /// that is shared copy-on-write. Strides of dimensions of size 1 are given as 1.
+    /// A structure on the memory of a tensor, which stays alive with it (`to_dlpack`). Nothing is copied,
+    /// except memory that is shared copy-on-write. Strides of dimensions of size 1 are given as 1.
     ///
     /// # Errors
-    /// [`ErrorKind::NotImplemented`] for a device that DLPack or this does not know, [`ErrorKind::Shape`] when the storage
-    /// has shrunk below the tensor; else as [`Access`].
+    /// [`ErrorKind::NotImplemented`] for a device that DLPack or this does not know, [`ErrorKind::Shape`]
+    /// when the storage has shrunk below the tensor; else as [`Access`].
     pub fn new(tensor: &Tensor) -> Result<Self> {
         Self::of(tensor)
     }
@@ -34,7 +34,8 @@ impl ManagedTensor<DLManagedTensor> {
     /// As [`new`](ManagedTensor::new), without a version: for consumers of before DLPack 1.0.
     ///
     /// # Errors
-    /// As there; [`ErrorKind::ReadOnly`] for memory that must not be written, because the structure cannot say so.
+    /// As there; [`ErrorKind::ReadOnly`] for memory that must not be written, because the structure cannot
+    /// say so.
     pub fn without_version(tensor: &Tensor) -> Result<Self> {
         Self::of(tensor)
     }
@@ -71,7 +72,8 @@ impl<M: Layout> ManagedTensor<M> {
     }
 }
 
-/// Where the first element is, once the memory is the storage's own and no device uses it; null without elements.
+/// Where the first element is, once the memory is the storage's own and no device uses it; null without
+/// elements.
 fn address(geometry: &Geometry, host: bool, element: usize) -> Result<*mut u8> {
     if geometry.numel == 0 {
         return Ok(ptr::null_mut());

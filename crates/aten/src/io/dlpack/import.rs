@@ -25,14 +25,14 @@ struct Array {
 }
 
 impl<M: Layout> ManagedTensor<M> {
-    /// A tensor on the memory (`from_dlpack`), which is deleted with the last that shares it. It cannot be resized, nor
-    /// written where the structure forbids it. What is not aligned for its type is copied. One that was made of a tensor
-    /// here gives that tensor's view.
+    /// A tensor on the memory (`from_dlpack`), which is deleted with the last that shares it. It cannot be
+    /// resized, nor written where the structure forbids it. What is not aligned for its type is copied. One
+    /// that was made of a tensor here gives that tensor's view.
     ///
     /// # Errors
     /// [`ErrorKind::NotImplemented`] for another major version, [`ErrorKind::Dtype`] for a type and
-    /// [`ErrorKind::Device`] for a device that tensors here do not have, [`ErrorKind::Shape`] for sizes or strides that
-    /// are none, [`ErrorKind::InvalidArgument`] for memory at null or, on a device, misaligned,
+    /// [`ErrorKind::Device`] for a device that tensors here do not have, [`ErrorKind::Shape`] for sizes or
+    /// strides that are none, [`ErrorKind::InvalidArgument`] for memory at null or, on a device, misaligned,
     /// [`ErrorKind::Overflow`]. The structure is deleted then.
     pub fn into_tensor(mut self) -> Result<Tensor> {
         if let Some(tensor) = self.exported.take() {
@@ -94,8 +94,8 @@ impl Array {
 
     /// A tensor of its own memory.
     fn copied(self) -> Result<Tensor> {
-        // SAFETY: the owner, who is alive, says that all up to the last element is initialised memory of the host, and
-        // that nobody writes it meanwhile; the bounds were computed without overflow.
+        // SAFETY: the owner, who is alive, says that all up to the last element is initialised memory of the
+        // host, and that nobody writes it meanwhile; the bounds were computed without overflow.
         let bytes = unsafe { slice::from_raw_parts(self.first, self.bytes) };
         new_tensor(self.sizes, Some(self.strides), self.dtype, |memory| {
             memory[..bytes.len()].copy_from_slice(bytes);
@@ -109,12 +109,13 @@ impl Array {
             drop(owner);
             DataPtr::null(device)
         } else {
-            // SAFETY: whoever made the owner of a raw structure has promised that the memory is valid until it is
-            // dropped, which may be on any thread.
+            // SAFETY: whoever made the owner of a raw structure has promised that the memory is valid until
+            // it is dropped, which may be on any thread.
             unsafe { DataPtr::from_closure(first, device, move || drop(owner)) }
         };
         let options = StorageOptions { allocator: None, resizable: false, read_only: is_read_only };
-        // SAFETY: so they have that it is initialised up to the last element, and this storage's alone to reach.
+        // SAFETY: so they have that it is initialised up to the last element, and this storage's alone to
+        // reach.
         let storage = unsafe { Storage::from_data_ptr(data_ptr, bytes, options)? };
         let geometry = Geometry::new(storage, sizes, strides, 0, dtype)?;
         Ok(Tensor::from_geometry(geometry, dtype, device, Tensor::keys_of(device)))
@@ -129,7 +130,8 @@ fn numbers(first: *const i64, rank: usize) -> Option<Dims> {
     if first.is_null() {
         return None;
     }
-    // SAFETY: the structure has as many sizes, and as many strides unless they are null, as it has dimensions.
+    // SAFETY: the structure has as many sizes, and as many strides unless they are null, as it has
+    // dimensions.
     Some(unsafe { slice::from_raw_parts(first, rank) }.into())
 }
 

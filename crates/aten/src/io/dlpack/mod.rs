@@ -2,9 +2,9 @@
 //! Memory shared with other libraries in one process, by the C structures of DLPack 1.x.
 //!
 //! [`ManagedTensor`] is such a structure, owned. One is made [of a tensor](ManagedTensor::new) and given away
-//! [raw](ManagedTensor::into_raw), or [taken raw](ManagedTensor::from_raw) and made
-//! [a tensor](ManagedTensor::into_tensor). Whoever owns it runs its deleter, once; the tensor memory is borrowed and
-//! kept alive until then.
+//! [raw](ManagedTensor::into_raw), or [taken raw](ManagedTensor::from_raw) and made [a
+//! tensor](ManagedTensor::into_tensor). Whoever owns it runs its deleter, once; the tensor memory is borrowed
+//! and kept alive until then.
 //!
 //! ```
 //! use aten::io::dlpack::ManagedTensor;
@@ -16,8 +16,9 @@
 //! # Ok::<(), aten::Error>(())
 //! ```
 //!
-//! What crosses the border has no access lock: the other side reads and writes the memory when it likes, and whoever
-//! gives or takes a raw structure answers for that. While a structure is out, the storage must not be resized.
+//! What crosses the border has no access lock: the other side reads and writes the memory when it likes, and
+//! whoever gives or takes a raw structure answers for that. While a structure is out, the storage must not be
+//! resized.
 
 mod abi;
 mod export;
@@ -77,18 +78,18 @@ pub struct ManagedTensor<M: Layout = DLManagedTensorVersioned> {
     exported: Option<Tensor>,
 }
 
-// SAFETY: the structure is this value's alone, and `from_raw` asks that the deleter may run on any thread; `new` makes
-// one whose deleter drops a `Tensor`, which is `Send`.
+// SAFETY: the structure is this value's alone, and `from_raw` asks that the deleter may run on any thread;
+// `new` makes one whose deleter drops a `Tensor`, which is `Send`.
 unsafe impl<M: Layout> Send for ManagedTensor<M> {}
 
 impl<M: Layout> ManagedTensor<M> {
     /// Takes over a structure.
     ///
     /// # Safety
-    /// It is as DLPack describes it, live, and nobody else deletes it; its deleter may run on any thread. Of another major
-    /// version it is so up to the flags. Until the deleter runs, each element that sizes and strides reach is initialised
-    /// memory of the device; nobody else writes it, nor reads it unless it is marked read-only, but while this side does
-    /// neither.
+    /// It is as DLPack describes it, live, and nobody else deletes it; its deleter may run on any thread. Of
+    /// another major version it is so up to the flags. Until the deleter runs, each element that sizes and
+    /// strides reach is initialised memory of the device; nobody else writes it, nor reads it unless it is
+    /// marked read-only, but while this side does neither.
     pub unsafe fn from_raw(raw: NonNull<M>) -> Self {
         Self { raw, exported: None }
     }

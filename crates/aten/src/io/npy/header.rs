@@ -44,8 +44,8 @@ impl Header {
     /// Reads all that stands before the elements.
     ///
     /// # Errors
-    /// [`ErrorKind::Parse`] when it is no such header, [`ErrorKind::Dtype`] for a type that tensors here do not have,
-    /// [`ErrorKind::Io`] when the reader fails or ends.
+    /// [`ErrorKind::Parse`] when it is no such header, [`ErrorKind::Dtype`] for a type that tensors here do
+    /// not have, [`ErrorKind::Io`] when the reader fails or ends.
     pub(super) fn read(from: &mut impl Read) -> Result<Self> {
         let mut prefix = [0; 8];
         exactly(from, &mut prefix)?;

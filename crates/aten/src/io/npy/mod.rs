@@ -1,8 +1,9 @@
 //! Files in NumPy's npy format: one array each.
 //!
-//! Both orders of bytes and of dimensions are read; an array in Fortran order becomes a tensor with its strides. What
-//! is written is in C order and little endian, as NumPy itself writes it on such machines. NumPy has no `bfloat16`,
-//! no `complex32` and no eight-bit floats: tensors of those are refused, and so are records and objects.
+//! Both orders of bytes and of dimensions are read; an array in Fortran order becomes a tensor with its
+//! strides. What is written is in C order and little endian, as NumPy itself writes it on such machines.
+//! NumPy has no `bfloat16`, no `complex32` and no eight-bit floats: tensors of those are refused, and so are
+//! records and objects.
 
 mod header;
 
@@ -26,8 +27,10 @@ pub fn from_bytes(mut bytes: &[u8]) -> Result<Tensor> {
 /// Reads one array, and nothing behind it.
 ///
 /// # Errors
-/// [`ErrorKind::Parse`](crate::ErrorKind::Parse) when it is none, or ends early, [`ErrorKind::Dtype`](crate::ErrorKind::Dtype) when its type is one that no tensor here
-/// has, [`ErrorKind::Overflow`](crate::ErrorKind::Overflow) when it has more bytes than can be counted, [`ErrorKind::Io`](crate::ErrorKind::Io) when the reader fails,
+/// [`ErrorKind::Parse`](crate::ErrorKind::Parse) when it is none, or ends early,
+/// [`ErrorKind::Dtype`](crate::ErrorKind::Dtype) when its type is one that no tensor here has,
+/// [`ErrorKind::Overflow`](crate::ErrorKind::Overflow) when it has more bytes than can be counted,
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) when the reader fails,
 /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
 pub fn read(from: &mut impl Read) -> Result<Tensor> {
     let Header { dtype, is_big_endian, is_fortran_order, sizes } = Header::read(from)?;
@@ -48,8 +51,9 @@ pub fn read(from: &mut impl Read) -> Result<Tensor> {
 /// Writes a tensor as an array.
 ///
 /// # Errors
-/// Before anything is written: [`ErrorKind::Dtype`](crate::ErrorKind::Dtype) when NumPy lacks the type, [`ErrorKind::NotImplemented`](crate::ErrorKind::NotImplemented) when the
-/// host cannot reach the elements. Later [`ErrorKind::Io`](crate::ErrorKind::Io) when the writer refuses.
+/// Before anything is written: [`ErrorKind::Dtype`](crate::ErrorKind::Dtype) when NumPy lacks the type,
+/// [`ErrorKind::NotImplemented`](crate::ErrorKind::NotImplemented) when the host cannot reach the elements.
+/// Later [`ErrorKind::Io`](crate::ErrorKind::Io) when the writer refuses.
 pub fn write(out: &mut impl Write, tensor: &Tensor) -> Result<()> {
     check_host(tensor)?;
     let header = Header {

@@ -20,9 +20,9 @@ impl SafeTensors {
         Self::from_storage(&Storage::from_mapped(file, None)?)
     }
 
-    /// Maps the file that `name` stands for in `root`: nothing of it is read before its tensors are. Those that are
-    /// written refuse it when the mapping is [`MapMode::ReadOnly`], stay in memory when it is private, and reach the
-    /// file when it is shared.
+    /// Maps the file that `name` stands for in `root`: nothing of it is read before its tensors are. Those
+    /// that are written refuse it when the mapping is [`MapMode::ReadOnly`], stay in memory when it is
+    /// private, and reach the file when it is shared.
     ///
     /// # Safety
     /// As [`MappedFile::open`], for as long as a tensor of the file lives.

@@ -79,9 +79,9 @@ impl Header {
     /// Reads the header's text, which has a buffer of `buffer_bytes` behind it.
     ///
     /// # Errors
-    /// [`ErrorKind::Parse`] when it is none: no JSON, names twice, tensors that overlap or leave gaps, or whose bytes
-    /// are not as many as their sizes need. [`ErrorKind::Dtype`] for a type that tensors here do not have,
-    /// [`ErrorKind::Overflow`] for sizes beyond 64 bits.
+    /// [`ErrorKind::Parse`] when it is none: no JSON, names twice, tensors that overlap or leave gaps, or
+    /// whose bytes are not as many as their sizes need. [`ErrorKind::Dtype`] for a type that tensors here do
+    /// not have, [`ErrorKind::Overflow`] for sizes beyond 64 bits.
     pub(super) fn parse(text: &[u8], buffer_bytes: usize) -> Result<Self> {
         let text =
             str::from_utf8(text).map_err(|error| refused(format!("the header is no UTF-8: {error}")))?;

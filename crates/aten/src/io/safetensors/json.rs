@@ -1,7 +1,7 @@
 //! [`Json`]: a text of JSON, read front to back.
 //!
-//! Nothing is kept of what is read but what the caller keeps, so that a header of a hundred megabytes costs no more
-//! than its names and shapes.
+//! Nothing is kept of what is read but what the caller keeps, so that a header of a hundred megabytes costs
+//! no more than its names and shapes.
 
 use std::borrow::Cow;
 

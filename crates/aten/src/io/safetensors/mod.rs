@@ -1,9 +1,9 @@
 //! Files in the safetensors format: named tensors, and nothing that is executed.
 //!
-//! A file is a length, a JSON text of that length, and the bytes of all tensors without gaps. [`SafeTensors`] is such a
-//! file, read: from bytes, which are copied, or from a storage, which the tensors then share. A file on disk is read as a
-//! whole (`SafeTensors::open`) or mapped (`SafeTensors::map`); either way its tensors share its memory, and only those
-//! that are not aligned in it have their own.
+//! A file is a length, a JSON text of that length, and the bytes of all tensors without gaps. [`SafeTensors`]
+//! is such a file, read: from bytes, which are copied, or from a storage, which the tensors then share. A
+//! file on disk is read as a whole (`SafeTensors::open`) or mapped (`SafeTensors::map`); either way its
+//! tensors share its memory, and only those that are not aligned in it have their own.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -47,20 +47,22 @@ impl SafeTensors {
     /// The tensors of a file of these bytes. Each has memory of its own.
     ///
     /// # Errors
-    /// [`ErrorKind::Parse`] when it is no such file, [`ErrorKind::Dtype`] when a tensor is of a type that none here has,
-    /// [`ErrorKind::Overflow`] when one has more bytes than can be counted, [`ErrorKind::OutOfMemory`].
+    /// [`ErrorKind::Parse`] when it is no such file, [`ErrorKind::Dtype`] when a tensor is of a type that
+    /// none here has, [`ErrorKind::Overflow`] when one has more bytes than can be counted,
+    /// [`ErrorKind::OutOfMemory`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let (header, buffer_at) = read_header(bytes)?;
         let buffer = &bytes[buffer_at..];
         Self::new(header, |entry| copied(entry, &buffer[entry.begin..entry.end]))
     }
 
-    /// The tensors of a file whose bytes are a storage, as
-    /// [`Storage::from_mapped`](c10_core::Storage) makes one of a mapped file. They share it, and so its access lock
-    /// and version; those that are not aligned in it have memory of their own.
+    /// The tensors of a file whose bytes are a storage, as [`Storage::from_mapped`](c10_core::Storage) makes
+    /// one of a mapped file. They share it, and so its access lock and version; those that are not aligned in
+    /// it have memory of their own.
     ///
     /// # Errors
-    /// As [`from_bytes`](Self::from_bytes); [`ErrorKind::NotImplemented`] when the host cannot reach the storage.
+    /// As [`from_bytes`](Self::from_bytes); [`ErrorKind::NotImplemented`] when the host cannot reach the
+    /// storage.
     pub fn from_storage(storage: &Storage) -> Result<Self> {
         let guard = storage.read()?;
         let bytes = guard.bytes()?;
@@ -119,13 +121,14 @@ enum Place {
     Copied(Vec<u8>),
 }
 
-/// Writes a file: the tensors by falling alignment of their types, then by name. Tensors that share memory are
-/// written each in full.
+/// Writes a file: the tensors by falling alignment of their types, then by name. Tensors that share memory
+/// are written each in full.
 ///
 /// # Errors
-/// Before anything is written: [`ErrorKind::InvalidArgument`] when a name is there twice or is the format's own,
-/// [`ErrorKind::Dtype`] for a type that the format lacks (`complex32`, `complex128`), [`ErrorKind::NotImplemented`] for
-/// a tensor that the host cannot reach. Later [`ErrorKind::Io`] when the writer refuses.
+/// Before anything is written: [`ErrorKind::InvalidArgument`] when a name is there twice or is the format's
+/// own, [`ErrorKind::Dtype`] for a type that the format lacks (`complex32`, `complex128`),
+/// [`ErrorKind::NotImplemented`] for a tensor that the host cannot reach. Later [`ErrorKind::Io`] when the
+/// writer refuses.
 pub fn write<'a>(
     out: &mut impl Write,
     tensors: impl IntoIterator<Item = (&'a str, &'a Tensor)>,

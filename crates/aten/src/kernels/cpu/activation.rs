@@ -270,3 +270,17 @@ pub(crate) fn logit_backward(iter: &TensorIter<'_>, eps: Option<f64>) -> Result<
         }
     })
 }
+
+/// Of the input; the operands are the input, the weight and the gradient.
+pub(crate) fn prelu_backward(iter: &TensorIter<'_>) -> Result<()> {
+    compute!(iter.common_dtype(), "prelu_backward", [f32, f64], T => {
+        ternary(iter, |x: T, weight: T, grad: T| if x > 0.0 { grad } else { weight * grad })
+    })
+}
+
+/// Of the weight, before it is summed.
+pub(crate) fn prelu_backward_weight(iter: &TensorIter<'_>) -> Result<()> {
+    compute!(iter.common_dtype(), "prelu_backward", [f32, f64], T => {
+        ternary(iter, |x: T, _: T, grad: T| if x > 0.0 { 0.0 } else { x * grad })
+    })
+}

@@ -19,7 +19,7 @@ pub(crate) fn add(iter: &TensorIter<'_>, alpha: Scalar) -> Result<()> {
             let alpha = alpha.to::<T>()?;
             binary_simd(iter, #[inline(always)] |a: T, b: T| a.wrapping_add(alpha.wrapping_mul(b)))
         }),
-        dtype if plain => compute!(dtype, "add", [f32, f64, Complex<f32>, Complex<f64>], T => {
+        dtype if plain && !dtype.is_complex() => compute!(dtype, "add", [f32, f64], T => {
             binary_simd(iter, #[inline(always)] |a: T, b: T| a + b)
         }),
         dtype => compute!(dtype, "add", [f32, f64, Complex<f32>, Complex<f64>], T => {
@@ -37,7 +37,7 @@ pub(crate) fn sub(iter: &TensorIter<'_>, alpha: Scalar) -> Result<()> {
             let alpha = alpha.to::<T>()?;
             binary_simd(iter, #[inline(always)] |a: T, b: T| a.wrapping_sub(alpha.wrapping_mul(b)))
         }),
-        dtype if plain => compute!(dtype, "sub", [f32, f64, Complex<f32>, Complex<f64>], T => {
+        dtype if plain && !dtype.is_complex() => compute!(dtype, "sub", [f32, f64], T => {
             binary_simd(iter, #[inline(always)] |a: T, b: T| a - b)
         }),
         dtype => compute!(dtype, "sub", [f32, f64, Complex<f32>, Complex<f64>], T => {

@@ -9,6 +9,9 @@ use crate::iter::loops::{self, Elem, dispatch};
 /// `out = a`, converted as PyTorch's `static_cast` and Rust's `as` convert: a float beyond an integer's range
 /// becomes its nearest end, a NaN 0; a complex number loses its imaginary part.
 pub(crate) fn convert(iter: &TensorIter<'_>) -> Result<()> {
+    if iter.dtype(0) == iter.dtype(1) {
+        return same(iter);
+    }
     dispatch!(
         iter.dtype(1),
         "copy_",
@@ -17,6 +20,19 @@ pub(crate) fn convert(iter: &TensorIter<'_>) -> Result<()> {
             F8E4M3Fn, F8E5M2
         ],
         A => from::<A>(iter)
+    )
+}
+
+/// A copy without conversion keeps every bit, those of a NaN too.
+fn same(iter: &TensorIter<'_>) -> Result<()> {
+    dispatch!(
+        iter.dtype(0),
+        "copy_",
+        [
+            bool, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>,
+            F8E4M3Fn, F8E5M2
+        ],
+        T => loops::unary(iter, |a: T| a)
     )
 }
 

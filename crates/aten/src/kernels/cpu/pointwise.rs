@@ -77,16 +77,27 @@ pub(crate) fn clamp_numbers(iter: &TensorIter<'_>, low: Option<Scalar>, high: Op
     match iter.common_dtype() {
         dtype if dtype.is_integral(true) => {
             compute!(dtype, "clamp", [u8, i8, u16, i16, u32, i32, u64, i64], T => {
-                let low = low.map(Scalar::to::<T>).transpose()?.unwrap_or(T::MIN);
-                let high = high.map(Scalar::to::<T>).transpose()?.unwrap_or(T::MAX);
+                let low = low.map_or(T::MIN, |low| integer_limit(low) .clamp(T::MIN.into(), T::MAX.into()) as T);
+                let high = high.map_or(T::MAX, |high| integer_limit(high).clamp(T::MIN.into(), T::MAX.into()) as T);
                 unary_simd(iter, #[inline(always)] |x: T| x.max(low).min(high))
             })
         }
         dtype => compute!(dtype, "clamp", [f32, f64], T => {
-            let low = low.map(Scalar::to::<T>).transpose()?.unwrap_or(-<T as Float>::INFINITY);
-            let high = high.map(Scalar::to::<T>).transpose()?.unwrap_or(<T as Float>::INFINITY);
+            let low = low.map_or(Ok(f64::NEG_INFINITY), Scalar::to::<f64>)? as T;
+            let high = high.map_or(Ok(f64::INFINITY), Scalar::to::<f64>)? as T;
             unary_simd(iter, #[inline(always)] |x: T| Float::minimum(Float::maximum(x, low), high))
         }),
+    }
+}
+
+/// A limit of integers; one beyond a dtype's range limits nothing there.
+fn integer_limit(limit: Scalar) -> i128 {
+    match limit {
+        Scalar::Bool(limit) => limit.into(),
+        Scalar::Int(limit) => limit.into(),
+        Scalar::UInt(limit) => limit.into(),
+        Scalar::Double(limit) => limit as i128,
+        Scalar::Complex(limit) => limit.re as i128,
     }
 }
 

@@ -104,7 +104,7 @@ pub(crate) fn products(input: &Tensor, out: &Output<'_>, split: Split) -> Result
 /// Running extrema to the first output, where they are to the second. The last of several counts.
 pub(crate) fn extrema(input: &Tensor, outs: [&Output<'_>; 2], split: Split, side: Side) -> Result<()> {
     let name = if side == Side::Greatest { "cummax_helper_cpu" } else { "cummin_helper_cpu" };
-    dispatch!(input.dtype(), name, [u8, i8, i16, i32, i64, u16, u32, u64, f16, bf16, f32, f64], T => {
+    dispatch!(input.dtype(), name, [u8, i8, i16, i32, i64, f16, bf16, f32, f64], T => {
         let step = |acc: (T, i64), x: T, i: usize| {
             let beyond = if side == Side::Greatest { x >= acc.0 } else { x <= acc.0 };
             let takes = i == 0 || Ordered::is_nan(x) || (beyond && !Ordered::is_nan(acc.0));
@@ -141,7 +141,11 @@ fn complex_log_add(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
     let (low, high) = if a.re < b.re { (a, b) } else { (b, a) };
     if low.re == high.re && !low.re.is_finite() {
         // Of two zeros either is the sum; of two infinities only the direction counts.
-        return if low.re < 0.0 { low } else { ComplexFloat::ln(ComplexFloat::exp(low) + ComplexFloat::exp(high)) };
+        return if low.re < 0.0 {
+            low
+        } else {
+            ComplexFloat::ln(ComplexFloat::exp(low) + ComplexFloat::exp(high))
+        };
     }
     if low.re == f64::NEG_INFINITY {
         return high;

@@ -27,12 +27,7 @@ const LANES: usize = 16;
 
 /// Folds a row in lanes, so that it vectorises.
 #[inline(always)]
-fn fold<T: Copy, A: Copy>(
-    row: &[T],
-    start: A,
-    step: impl Fn(A, T) -> A,
-    merge: impl Fn(A, A) -> A,
-) -> A {
+fn fold<T: Copy, A: Copy>(row: &[T], start: A, step: impl Fn(A, T) -> A, merge: impl Fn(A, A) -> A) -> A {
     let mut lanes = [start; LANES];
     let chunks = row.chunks_exact(LANES);
     let rest = chunks.remainder();
@@ -47,7 +42,8 @@ fn fold<T: Copy, A: Copy>(
 
 /// `out` has the dtype of `input`.
 pub(crate) fn forward(input: &Tensor, out: &Output<'_>, split: Split, kind: Kind) -> Result<()> {
-    let name = if kind == Kind::Softmax { "softmax_lastdim_kernel_impl" } else { "log_softmax_lastdim_kernel_impl" };
+    let name =
+        if kind == Kind::Softmax { "softmax_lastdim_kernel_impl" } else { "log_softmax_lastdim_kernel_impl" };
     dispatch!(input.dtype(), name, [f16, bf16, f32, f64], T => {
         access([input], [out.tensor()], out.fresh(), |[x], [out]| {
             let (x, out) = (x.slice::<T>()?, out.slice::<T>()?);

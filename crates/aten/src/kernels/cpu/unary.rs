@@ -187,6 +187,15 @@ pub(crate) fn polygamma(iter: &TensorIter<'_>, n: i64) -> Result<()> {
     })
 }
 
+/// `p (p − 1) / 4 · ln π + Σ ln Γ(x − j / 2)` for `j` below `p`.
+pub(crate) fn mvlgamma(iter: &TensorIter<'_>, p: i64) -> Result<()> {
+    let constant = (p as f64) * (p as f64 - 1.0) / 4.0 * std::f64::consts::PI.ln();
+    compute!(iter.common_dtype(), "mvlgamma", [f32, f64], T => unary(iter, |x: T| {
+        let sum: f64 = (0..p).map(|j| Float::lgamma(Float::wide(x) - 0.5 * j as f64)).sum();
+        <T as Float>::of(sum + constant)
+    }))
+}
+
 /// Every element is the number.
 pub(crate) fn number<T: Lane>(iter: &TensorIter<'_>, value: Scalar) -> Result<()> {
     let value = value.to::<T>()?;

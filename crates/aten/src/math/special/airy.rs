@@ -6,12 +6,13 @@ use super::bessel::scaled_k;
 
 /// Airy's function of the first kind.
 pub(in crate::math) fn airy_ai(x: f64) -> f64 {
+    // As PyTorch has it.
+    if x.is_infinite() {
+        return f64::NAN;
+    }
     // Below every number from 110 on.
     if x > 110.0 {
         return 0.0;
-    }
-    if x == f64::NEG_INFINITY {
-        return f64::NAN;
     }
     let zeta = 2.0 / 3.0 * x.abs() * x.abs().sqrt();
     if x > 1.0 {

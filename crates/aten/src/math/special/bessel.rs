@@ -2,12 +2,9 @@
 
 use std::f64::consts::PI;
 
-/// The modified Bessel function of the first kind, of order 0.
+/// The modified Bessel function of the first kind, of order 0; NaN at infinity, as PyTorch has it.
 pub(in crate::math) fn i0(x: f64) -> f64 {
     let size = x.abs();
-    if size.is_infinite() {
-        return size;
-    }
     if size <= 30.0 { series_i0(size) } else { scaled_i0(size) * (0.5 * size).exp() * (0.5 * size).exp() }
 }
 
@@ -41,12 +38,9 @@ pub(in crate::math) fn i0e(x: f64) -> f64 {
     if size <= 30.0 { series_i0(size) * (-size).exp() } else { scaled_i0(size) }
 }
 
-/// The modified Bessel function of the first kind, of order 1.
+/// The modified Bessel function of the first kind, of order 1; NaN at infinity, as PyTorch has it.
 pub(in crate::math) fn i1(x: f64) -> f64 {
     let size = x.abs();
-    if size.is_infinite() {
-        return x;
-    }
     let half = (0.5 * size).exp();
     let value = if size <= 30.0 { series_i1(size) } else { scaled_i1(size) * half * half };
     value.copysign(x)
@@ -144,3 +138,14 @@ pub(in crate::math) fn spherical_j0(x: f64) -> f64 {
     }
     if x == 0.0 { 1.0 } else { x.sin() / x }
 }
+
+/// The Bessel functions of C, which PyTorch has as NaN at infinity.
+macro_rules! not_at_infinity {
+    ($($name:ident)*) => {$(
+        /// C's function of this name; NaN at infinity.
+        pub(in crate::math) fn $name(x: f64) -> f64 {
+            if x.is_infinite() { f64::NAN } else { libm::$name(x) }
+        }
+    )*};
+}
+not_at_infinity!(j0 j1 y0 y1);

@@ -54,7 +54,7 @@ pub(in crate::math) fn zeta(s: f64, q: f64) -> f64 {
     if s == 1.0 {
         return f64::INFINITY;
     }
-    if s.is_nan() || q.is_nan() || s < 1.0 {
+    if s < 1.0 {
         return f64::NAN;
     }
     if q <= 0.0 {
@@ -64,6 +64,9 @@ pub(in crate::math) fn zeta(s: f64, q: f64) -> f64 {
         if s != s.floor() {
             return f64::NAN;
         }
+    }
+    if s.is_nan() || q.is_nan() {
+        return f64::NAN;
     }
     let (mut sum, mut at) = (q.powf(-s), q);
     for k in 0.. {

@@ -72,13 +72,13 @@ special_functions! {
     /// The same, times `exp(self)`.
     k1e() = bessel::k1e;
     /// The Bessel function of the first kind, of order 0.
-    j0() = libm::j0;
+    j0() = bessel::j0;
     /// The Bessel function of the first kind, of order 1.
-    j1() = libm::j1;
+    j1() = bessel::j1;
     /// The Bessel function of the second kind, of order 0.
-    y0() = libm::y0;
+    y0() = bessel::y0;
     /// The Bessel function of the second kind, of order 1.
-    y1() = libm::y1;
+    y1() = bessel::y1;
     /// `sin(self) / self`, and 1 at zero.
     spherical_j0() = bessel::spherical_j0;
     /// Airy's function of the first kind.

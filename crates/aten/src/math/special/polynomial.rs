@@ -31,16 +31,17 @@ pub enum Orthogonal {
 }
 
 impl Orthogonal {
-    /// The polynomial of degree `n`, cut off to an integer, at `x`; of a negative degree, 0.
+    /// The polynomial of degree `n`, cut off to an integer, at `x`; of a negative degree, or one that is no
+    /// integer of 64 bits, 0.
     pub fn at(self, x: f64, n: f64) -> f64 {
         use Orthogonal::{
             ChebyshevT, ChebyshevU, ChebyshevV, ChebyshevW, HermiteH, HermiteHe, LaguerreL, LegendreP,
             ShiftedChebyshevT, ShiftedChebyshevU, ShiftedChebyshevV, ShiftedChebyshevW,
         };
-        let n = n as i64;
-        if n < 0 {
+        if n.is_nan() || n <= -1.0 || n >= i64::MAX as f64 {
             return 0.0;
         }
+        let n = n as i64;
         let x = match self {
             ShiftedChebyshevT | ShiftedChebyshevU | ShiftedChebyshevV | ShiftedChebyshevW => x + x - 1.0,
             _ => x,

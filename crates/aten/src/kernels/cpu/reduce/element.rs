@@ -1,12 +1,14 @@
 //! [`Reduced`]: what an element is summed up in, and what that comes to.
 
-use c10_core::{Complex, bf16, f16};
+use c10_core::{Complex, Element, ScalarType, bf16, f16};
 
 use crate::math::Float;
 use crate::tensor::Plain;
 
 /// An element that reductions read.
 pub(crate) trait Reduced: Plain {
+    /// Whether loops over it are worth being compiled for each instruction set.
+    const VECTORISED: bool = false;
     /// Wide enough for sums: `i64` for integers, `f32` for half floats.
     type Acc: Number;
     /// What sums are stored as: `i64` for integers, else the element's own type.
@@ -81,11 +83,12 @@ macro_rules! integers {
         }
     )*};
 }
-integers!(u8, i8, u16, i16, u32, i32, u64, i64);
+integers!(u8, i8, i16, i32, i64);
 
 macro_rules! floats {
     ($($float:ty => $acc:ty, $widen:expr, $narrow:expr;)*) => {$(
         impl Reduced for $float {
+            const VECTORISED: bool = matches!(<Self as Element>::SCALAR_TYPE, ScalarType::Float32 | ScalarType::Float64);
             type Acc = $acc;
             type Sum = Self;
             #[inline(always)]

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::layout::Layout;
 use crate::iter::run::GRAIN_SIZE;
-use crate::parallel::{parallel_for, parallel_slice};
+use crate::parallel::parallel_slice;
 use crate::simd;
 use crate::tensor::Plain;
 
@@ -26,6 +26,8 @@ const LANES: usize = 32;
 pub(crate) trait Reducer: Sync {
     type In: Plain;
     type Acc: Copy + Send + Sync;
+    /// Whether it is worth being compiled for each instruction set.
+    const VECTORISED: bool = false;
 
     /// Nothing seen. Merging it changes nothing.
     fn start(&self) -> Self::Acc;
@@ -72,7 +74,7 @@ pub(crate) fn reduce<R: Reducer>(reducer: &R, input: &[R::In], layout: &Layout) 
     let grain = (GRAIN_SIZE / layout.count).max(1);
     if let Some(width) = layout.columns() {
         parallel_slice(&mut accs, grain.max(COLUMNS), |first, accs| {
-            simd::dispatch(
+            vectorised::<R, _>(
                 #[inline(always)]
                 || columns(reducer, input, layout, width, first, accs),
             );
@@ -83,7 +85,7 @@ pub(crate) fn reduce<R: Reducer>(reducer: &R, input: &[R::In], layout: &Layout) 
         }
     } else {
         parallel_slice(&mut accs, grain, |first, accs| {
-            simd::dispatch(
+            vectorised::<R, _>(
                 #[inline(always)]
                 || {
                     for (i, acc) in accs.iter_mut().enumerate() {
@@ -96,12 +98,18 @@ pub(crate) fn reduce<R: Reducer>(reducer: &R, input: &[R::In], layout: &Layout) 
     accs
 }
 
+/// Runs a loop of a reducer as compiled for this machine's instruction set, or for all.
+#[inline(always)]
+fn vectorised<R: Reducer, T>(body: impl FnOnce() -> T) -> T {
+    if R::VECTORISED { simd::dispatch(body) } else { body() }
+}
+
 /// An output of many elements, by threads.
 fn chunked<R: Reducer>(reducer: &R, input: &[R::In], layout: &Layout, output: usize) -> R::Acc {
     let base = layout.base(output);
     let mut partial = vec![reducer.start(); layout.count.div_ceil(CHUNK)];
     parallel_slice(&mut partial, 1, |first, partial| {
-        simd::dispatch(
+        vectorised::<R, _>(
             #[inline(always)]
             || {
                 for (i, acc) in partial.iter_mut().enumerate() {
@@ -136,10 +144,18 @@ fn range<R: Reducer>(
     while at < end {
         let next = end.min(at + BLOCK);
         let acc = leaf(reducer, input, layout, base, at, next);
-        tree.push(acc, #[inline(always)] |a, b| reducer.merge(a, b));
+        tree.push(
+            acc,
+            #[inline(always)]
+            |a, b| reducer.merge(a, b),
+        );
         at = next;
     }
-    tree.finish(#[inline(always)] |a, b| reducer.merge(a, b)).unwrap_or(reducer.start())
+    tree.finish(
+        #[inline(always)]
+        |a, b| reducer.merge(a, b),
+    )
+    .unwrap_or(reducer.start())
 }
 
 /// At most a block of elements, run by run of the innermost dimension.
@@ -258,10 +274,4 @@ impl<A> Tree<A> {
         }
         Some(acc)
     }
-}
-
-/// Runs `body` for each output, in parallel: for reductions that look at an output's elements more than once.
-pub(crate) fn for_each_output(outputs: usize, count: usize, body: impl Fn(usize) + Sync) {
-    let grain = (GRAIN_SIZE / count.max(1)).max(1);
-    parallel_for(0..outputs, grain, |range| range.for_each(&body));
 }

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use c10_core::{ScalarType, bf16, f16};
 
-use super::element::Ordered;
+use super::element::{Ordered, Reduced};
 use super::engine::Reducer;
 use super::layout::Order;
 use super::{into, into_two, without_bools};
@@ -23,9 +23,10 @@ pub(crate) enum Side {
 
 struct Extremum<T, const GREATEST: bool>(PhantomData<T>);
 
-impl<T: Ordered, const GREATEST: bool> Reducer for Extremum<T, GREATEST> {
+impl<T: Ordered + Reduced, const GREATEST: bool> Reducer for Extremum<T, GREATEST> {
     type In = T;
     type Acc = T;
+    const VECTORISED: bool = T::VECTORISED;
     #[inline(always)]
     fn start(&self) -> T {
         if GREATEST { T::LEAST } else { T::GREATEST }
@@ -45,7 +46,7 @@ impl<T: Ordered, const GREATEST: bool> Reducer for Extremum<T, GREATEST> {
 /// The extremum and its index; none yet where the index is `usize::MAX`.
 struct Located<T, const GREATEST: bool>(PhantomData<T>);
 
-impl<T: Ordered, const GREATEST: bool> Reducer for Located<T, GREATEST> {
+impl<T: Ordered + Reduced, const GREATEST: bool> Reducer for Located<T, GREATEST> {
     type In = T;
     type Acc = (T, usize);
     #[inline(always)]
@@ -67,7 +68,7 @@ impl<T: Ordered, const GREATEST: bool> Reducer for Located<T, GREATEST> {
 
 struct Both<T>(PhantomData<T>);
 
-impl<T: Ordered> Reducer for Both<T> {
+impl<T: Ordered + Reduced> Reducer for Both<T> {
     type In = T;
     type Acc = (T, T);
     #[inline(always)]
@@ -88,7 +89,7 @@ impl<T: Ordered> Reducer for Both<T> {
 /// Calls `$body` with the element type of a real dtype.
 macro_rules! real {
     ($dtype:expr, $name:expr, $T:ident => $body:expr) => {
-        dispatch!($dtype, $name, [u8, i8, i16, i32, i64, u16, u32, u64, f16, bf16, f32, f64], $T => $body)
+        dispatch!($dtype, $name, [u8, i8, i16, i32, i64, f16, bf16, f32, f64], $T => $body)
     };
 }
 

@@ -65,7 +65,7 @@ macro_rules! any {
         dispatch!(
             dtype,
             $name,
-            [u8, i8, i16, i32, i64, u16, u32, u64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>],
+            [u8, i8, i16, i32, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>],
             $T => $body
         )
     }};

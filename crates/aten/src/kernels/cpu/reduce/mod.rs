@@ -15,7 +15,7 @@ mod sum;
 use c10_core::ScalarType;
 
 pub(crate) use element::{Number, Ordered, RealElement, Reduced};
-pub(crate) use engine::{Reducer, for_each_output, reduce};
+pub(crate) use engine::{Reducer, reduce};
 pub(crate) use extremum::{Side, arg_extremum, extremum, extremum_with_index, min_and_max};
 pub(crate) use layout::{Layout, Order};
 pub(crate) use logic::{Truth, count_nonzero, truth};

@@ -135,6 +135,7 @@ struct Spread<T>(PhantomData<T>);
 impl<T: Element> Reducer for Spread<T> {
     type In = T;
     type Acc = Moments<T::Mean>;
+    const VECTORISED: bool = <T as Reduced>::VECTORISED;
 
     #[inline(always)]
     fn start(&self) -> Self::Acc {

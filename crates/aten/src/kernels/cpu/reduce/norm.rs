@@ -87,6 +87,7 @@ macro_rules! norms {
         impl<T: Magnitude> Reducer for $name<T> {
             type In = T;
             type Acc = T::Real;
+            const VECTORISED: bool = <T as Reduced>::VECTORISED;
             #[inline(always)]
             fn start(&self) -> T::Real {
                 T::Real::ZERO
@@ -187,10 +188,18 @@ impl<T: RealElement> Reducer for LogSumExp<T> {
     fn merge(&self, a: Self::Acc, b: Self::Acc) -> Self::Acc {
         let m = a.0.maximum(b.0);
         let scaled = |x: Self::Acc| {
-            if x.1 == <T::Real as Float>::ZERO { <T::Real as Float>::ZERO } else { x.1 * Self::relative(x.0, m) }
+            if x.1 == <T::Real as Float>::ZERO {
+                <T::Real as Float>::ZERO
+            } else {
+                x.1 * Self::relative(x.0, m)
+            }
         };
         // An infinite element is not taken away from: its exponential is the sum.
-        if m == <T::Real as Float>::INFINITY { (m, <T::Real as Float>::ONE) } else { (m, scaled(a) + scaled(b)) }
+        if m == <T::Real as Float>::INFINITY {
+            (m, <T::Real as Float>::ONE)
+        } else {
+            (m, scaled(a) + scaled(b))
+        }
     }
 
     /// Its maximum first, so that each element needs one exponential.

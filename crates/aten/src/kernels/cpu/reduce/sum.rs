@@ -22,6 +22,7 @@ macro_rules! folds {
         impl<T: Reduced> Reducer for $name<T> {
             type In = T;
             type Acc = T::Acc;
+            const VECTORISED: bool = <T as Reduced>::VECTORISED;
             #[inline(always)]
             fn start(&self) -> T::Acc {
                 $start
@@ -71,7 +72,7 @@ pub(crate) fn sum(input: &Tensor, out: &Output<'_>, mask: &[bool]) -> Result<()>
     dispatch!(
         input.dtype(),
         "sum_cpu",
-        [u8, i8, i16, i32, i64, u16, u32, u64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>],
+        [u8, i8, i16, i32, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>],
         T => into(&input, out, mask, Order::Any, &Sum::<T>(PhantomData), <T as Reduced>::sum)
     )
 }
@@ -89,7 +90,7 @@ pub(crate) fn product(input: &Tensor, out: &Output<'_>, mask: &[bool]) -> Result
     dispatch!(
         input.dtype(),
         "prod_cpu",
-        [u8, i8, i16, i32, i64, u16, u32, u64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>],
+        [u8, i8, i16, i32, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>],
         T => into(&input, out, mask, Order::Any, &Product::<T>(PhantomData), <T as Reduced>::sum)
     )
 }
