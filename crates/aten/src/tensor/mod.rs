@@ -25,11 +25,11 @@ use std::sync::{Arc, Weak};
 
 use c10_core::{Device, MemoryFormat, ScalarType, Storage};
 
+pub use access::{Plain, Read, Write, access_elements};
 pub use access_element::AccessElement;
 pub use access_set::{Access, AccessSet};
 pub use access_slice::{ReadGuard, WriteGuard};
 pub use access_view::{ElementCells, ElementCellsMut};
-pub use access::{Plain, Read, Write, access_elements};
 pub use autograd_seam::AutogradMeta;
 pub use dims::Dims;
 pub use methods::*;

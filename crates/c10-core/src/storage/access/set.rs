@@ -51,9 +51,10 @@ pub struct AccessSet<'a> {
     operands: Few<Operand<'a>>,
     reads: usize,
     host: bool,
-    /// The handles that keep the operands, if the set borrows nobody's.
-    _handles: Vec<Storage>,
     _held: Held,
+    /// The handles that keep the operands, if the set borrows nobody's. Last: the end of one may be that of its
+    /// memory, when this thread has given all back.
+    _handles: Vec<Storage>,
 }
 
 /// A storage as one of the set's operands.
@@ -152,7 +153,7 @@ fn take(
         let written = locks(&operands).filter(|operand| operand.mode == Mode::Exclusive);
         written.for_each(|operand| operand.storage.bump_version());
     }
-    Ok(AccessSet { operands, reads, host: options.host, _handles: handles, _held: Held::new() })
+    Ok(AccessSet { operands, reads, host: options.host, _held: Held::new(), _handles: handles })
 }
 
 /// Adds an operand. Of few, those of one storage find each other here; of many, [`merge`] does it.
