@@ -7,7 +7,7 @@ use std::thread;
 use aten::tensor::Access;
 use aten::{Error, ErrorKind, Tensor};
 use c10_core::storage::{AccessOptions, StorageOptions};
-use c10_core::{DataPtr, Device, Scalar, ScalarType, Storage};
+use c10_core::{DataPtr, Device, ScalarType, Storage};
 use proptest::prelude::*;
 
 fn tensor(elements: &[f32], sizes: &[i64]) -> Tensor {
@@ -140,7 +140,7 @@ fn a_thread_with_access_only_tries_and_others_wait() {
     assert_eq!(*a.as_slice::<f32>().unwrap(), [1.]);
     assert_eq!(kind(a.as_mut_slice::<f32>()), ErrorKind::Busy);
     assert_eq!(kind(a.add_(&b)), ErrorKind::Busy);
-    assert_eq!(a.add(&b).unwrap().item().unwrap(), Scalar::Float(3.));
+    assert_eq!(a.add(&b).unwrap().to_vec::<f32>().unwrap(), [3.]);
     let (sent, done) = mpsc::channel();
     thread::scope(|scope| {
         let a = &a;
