@@ -265,7 +265,7 @@ pub(super) fn write_elements<T: Element>(tensor: &Tensor, elements: &[T]) -> Res
     Ok(())
 }
 
-fn check_contiguous(geometry: &Geometry) -> Result<()> {
+pub(super) fn check_contiguous(geometry: &Geometry) -> Result<()> {
     if geometry.flags.is_contiguous(c10_core::MemoryFormat::Contiguous) {
         return Ok(());
     }
@@ -273,7 +273,7 @@ fn check_contiguous(geometry: &Geometry) -> Result<()> {
 }
 
 /// The bytes of the tensor in those of its storage.
-fn span(
+pub(super) fn span(
     geometry: &Geometry,
     dtype: ScalarType,
     wanted: ScalarType,
@@ -363,7 +363,7 @@ fn cast_mut<T: Plain>(bytes: &mut [u8]) -> Result<&mut [T]> {
     Ok(unsafe { slice::from_raw_parts_mut(start, bytes.len() / size_of::<T>()) })
 }
 
-fn check_aligned<T>(start: *const T) -> Result<()> {
+pub(super) fn check_aligned<T>(start: *const T) -> Result<()> {
     if start.is_aligned() {
         return Ok(());
     }
