@@ -423,21 +423,6 @@ macro_rules! returned {
 
 impl Sealed for Tensor {}
 impl Sealed for Option<Tensor> {}
-
-/// A result that may be undefined; schemas say `Tensor` for it.
-impl Ret for Option<Tensor> {
-    fn names() -> Option<Vec<&'static [&'static str]>> {
-        Some(vec![&["Tensor", "Tensor?"]])
-    }
-
-    fn push(self, stack: &mut Stack) {
-        stack.push(self.into());
-    }
-
-    fn pop(mut results: Stack) -> Result<Self> {
-        <Option<&'static Tensor>>::unbox(results.pop().unwrap_or_default())
-    }
-}
 impl Sealed for Vec<Tensor> {}
 impl Sealed for Vec<i64> {}
 
