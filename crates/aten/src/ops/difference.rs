@@ -65,11 +65,11 @@ fn diff(x: &Tensor, n: i64, dim: i64, prepend: Option<&Tensor>, append: Option<&
             ));
         }
     }
+    if n == 0 {
+        return handles::CLONE.call(x, None);
+    }
     let parts: Vec<Tensor> = [prepend, Some(x), append].into_iter().flatten().cloned().collect();
     let mut made = if parts.len() > 1 { handles::CAT.call(&parts, dim)? } else { x.clone() };
-    if n == 0 {
-        return handles::CLONE.call(&made, None);
-    }
     for _ in 0..n.min(made.sizes()[dim as usize].max(1)) {
         let (left, right) = neighbours(&made, dim)?;
         let is_bool = made.dtype() == ScalarType::Bool;
