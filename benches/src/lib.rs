@@ -4,4 +4,6 @@ pub mod arguments;
 pub mod mt19937;
 pub mod programs;
 pub mod recurrent;
+pub mod sides;
+pub mod torch;
 pub mod yardstick;

@@ -51,7 +51,13 @@ pub fn in_parallel_region() -> bool {
 ///
 /// # Panics
 /// When `body` does, after the other pieces are done.
+#[inline]
 pub fn parallel_for(range: Range<usize>, grain: usize, body: impl Fn(Range<usize>) + Sync) {
+    run(range, grain, &body);
+}
+
+/// [`parallel_for`], compiled once for all loops.
+fn run(range: Range<usize>, grain: usize, body: &(dyn Fn(Range<usize>) + Sync)) {
     // Some more pieces than threads, so that a thread that wakes late costs little.
     const PIECES_PER_THREAD: usize = 4;
     let len = range.len();

@@ -400,10 +400,13 @@ impl Ret for () {
 
 /// One result.
 macro_rules! returned {
-    ($($type:ty, $name:ty, $value:ident => $unbox:expr;)*) => {$(
+    ($($type:ty, $name:ty, $value:ident => $unbox:expr;)*) => {
+        $(returned!(@names $type, <$name as Arg>::NAMES, $value => $unbox);)*
+    };
+    (@names $type:ty, $names:expr, $value:ident => $unbox:expr) => {
         impl Ret for $type {
             fn names() -> Option<Vec<&'static [&'static str]>> {
-                Some(vec![<$name as Arg>::NAMES])
+                Some(vec![$names])
             }
 
             fn push(self, stack: &mut Stack) {
@@ -415,7 +418,7 @@ macro_rules! returned {
                 $unbox
             }
         }
-    )*};
+    };
 }
 
 impl Sealed for Tensor {}
@@ -423,9 +426,11 @@ impl Sealed for Option<Tensor> {}
 impl Sealed for Vec<Tensor> {}
 impl Sealed for Vec<i64> {}
 
+// A result that nobody asked for is undefined, though its schema says `Tensor`.
+returned!(@names Option<Tensor>, &["Tensor?", "Tensor"], value => <Option<&'static Tensor>>::unbox(value));
+
 returned! {
     Tensor, &'static Tensor, value => <&'static Tensor>::unbox(value);
-    Option<Tensor>, Option<&'static Tensor>, value => <Option<&'static Tensor>>::unbox(value);
     Vec<Tensor>, &'static [Tensor], value => <&'static [Tensor]>::unbox(value);
     Vec<i64>, &'static [i64], value => <&'static [i64]>::unbox(value);
     ScalarType, ScalarType, value => <ScalarType as Arg>::unbox(value);

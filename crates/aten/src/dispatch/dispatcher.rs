@@ -193,8 +193,10 @@ fn refresh_slots(
     slots: impl Iterator<Item = usize>,
 ) {
     let mut masks_change = false;
+    let present = registrations.map(Registrations::present);
     for slot in slots {
-        let (kernel, source) = computed(DispatchKey::from_table_index(slot), registrations, registry);
+        let key = DispatchKey::from_table_index(slot);
+        let (kernel, source) = computed(key, registrations.zip(present.as_ref()), registry);
         masks_change |= operator.0.fill(slot, kernel, source);
     }
     if masks_change {
@@ -202,22 +204,24 @@ fn refresh_slots(
     }
 }
 
-/// What the slot of a runtime key should hold.
+/// What the slot of a runtime key should hold: of the operator's registrations, if it has any, and for which keys
+/// they are.
 pub(super) fn computed(
     key: DispatchKey,
-    registrations: Option<&Registrations>,
+    registrations: Option<(&Registrations, &[bool; DispatchKey::COUNT])>,
     registry: &Registry,
 ) -> (Option<&'static Kernel>, KernelSource) {
-    let newest = |key| registrations.and_then(|registrations| registrations.newest(key));
-    match table::choose(key, &|key| newest(key).is_some()) {
+    let fallback = || match registry.fallback(key).or_else(|| default_fallback(key)) {
+        Some(kernel) => (Some(kernel), KernelSource::BackendFallback),
+        None => (None, KernelSource::Missing),
+    };
+    let Some((registrations, present)) = registrations else { return fallback() };
+    match table::choose(key, &|key| present[usize::from(key.number())]) {
         (KernelSource::AmbiguousAutogradOther, _) => {
             (Some(ambiguous_autograd_other()), KernelSource::AmbiguousAutogradOther)
         }
-        (source, Some(under)) => (newest(under), source),
-        (_, None) => match registry.fallback(key).or_else(|| default_fallback(key)) {
-            Some(kernel) => (Some(kernel), KernelSource::BackendFallback),
-            None => (None, KernelSource::Missing),
-        },
+        (source, Some(under)) => (registrations.newest(under), source),
+        (_, None) => fallback(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::dispatcher::{Dispatcher, computed};
-use super::key::{Backend, DispatchKey, NUM_RUNTIME_ENTRIES};
+use super::key::{DispatchKey, NUM_RUNTIME_ENTRIES};
 use super::missing;
 use super::registry::{Registrations, Registry, refused};
 use crate::error::Result;
@@ -56,9 +56,10 @@ impl Dispatcher {
                 return Err(refused(format!("I2: the kernels of {name} for {key} do not go together")));
             }
         }
+        let present = registrations.map(Registrations::present);
         for index in 0..NUM_RUNTIME_ENTRIES {
             let key = DispatchKey::from_table_index(index);
-            let (kernel, source) = computed(key, registrations, registry);
+            let (kernel, source) = computed(key, registrations.zip(present.as_ref()), registry);
             let (found, found_source) = operator.0.slot(index);
             let same = match (kernel, found) {
                 (Some(kernel), Some(found)) => std::ptr::eq(kernel, found),
@@ -70,7 +71,7 @@ impl Dispatcher {
                 )));
             }
         }
-        if (0..=Backend::COUNT).any(|backend| operator.0.mask(backend) != operator.0.computed_mask(backend)) {
+        if operator.0.masks() != operator.0.computed_masks() {
             return Err(refused(format!("I7: {name} leaves out other keys than the fallthrough ones")));
         }
         let schema = registrations.and_then(|registrations| registrations.definition).map(|d| d.schema);

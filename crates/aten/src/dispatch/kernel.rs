@@ -1,6 +1,6 @@
 //! [`Kernel`]: a function that an operator may lead to (`c10::KernelFunction`).
 
-use std::any::{Any, TypeId};
+use std::any::Any;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
@@ -21,7 +21,6 @@ pub type BoxedFunction = dyn Fn(OperatorHandle, DispatchKeySet, &mut Stack) -> R
 pub struct Kernel {
     /// An `Arc<S::Function>`, where it is typed.
     typed: Option<Box<dyn Any + Send + Sync>>,
-    signature: Option<TypeId>,
     inferred: Option<InferredSchema>,
     boxed: Option<Arc<BoxedFunction>>,
     name: Option<String>,
@@ -44,7 +43,6 @@ impl Kernel {
         });
         Self {
             typed: Some(Box::new(function)),
-            signature: Some(TypeId::of::<S>()),
             inferred: Some(InferredSchema::of::<S>()),
             boxed: Some(boxed),
             ..Self::fallthrough()
@@ -62,14 +60,7 @@ impl Kernel {
     /// The marker that a key has nothing to do here: it is left out of the calls' keys.
     #[track_caller]
     pub fn fallthrough() -> Self {
-        Self {
-            typed: None,
-            signature: None,
-            inferred: None,
-            boxed: None,
-            name: None,
-            registered_at: Location::caller(),
-        }
+        Self { typed: None, inferred: None, boxed: None, name: None, registered_at: Location::caller() }
     }
 
     /// A name for dumps, in the place of where it was made (`debug`).
@@ -90,7 +81,7 @@ impl Kernel {
             function(operator, keys, stack)?;
             check(operator, &arguments, stack)
         });
-        Self { typed: None, signature: None, boxed: Some(boxed), ..self }
+        Self { typed: None, boxed: Some(boxed), ..self }
     }
 
     /// Whether it is the [`fallthrough`](Self::fallthrough) marker.
@@ -106,10 +97,6 @@ impl Kernel {
     #[inline]
     pub(super) fn as_typed<S: Signature>(&self) -> Option<&S::Function> {
         self.typed.as_ref()?.downcast_ref::<Arc<S::Function>>().map(|function| &**function)
-    }
-
-    pub(super) fn signature(&self) -> Option<TypeId> {
-        self.signature
     }
 
     /// What its type says of the schema; nothing for boxed kernels.

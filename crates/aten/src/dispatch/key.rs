@@ -297,6 +297,9 @@ const TABLE_KEYS: [DispatchKey; NUM_RUNTIME_ENTRIES] = {
 };
 
 impl DispatchKey {
+    /// Numbers are below this.
+    pub(super) const COUNT: usize = 156;
+
     /// The aliases, by number.
     pub const ALIASES: [Self; 6] = [Self(150), Self(151), Self(152), Self(153), Self(154), Self(155)];
 

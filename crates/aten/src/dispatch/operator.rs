@@ -24,6 +24,9 @@ use crate::tensor::Tensor;
 #[derive(Clone, Copy)]
 pub struct OperatorHandle(pub(super) &'static OperatorEntry);
 
+/// Calls a function with each tensor among the arguments of a call.
+type EachTensor<'a> = dyn Fn(&mut dyn FnMut(&Tensor)) + 'a;
+
 pub(super) struct OperatorEntry {
     /// `namespace::name.overload`.
     name: String,
@@ -64,27 +67,36 @@ impl OperatorEntry {
 
     /// Leaves out of the calls' keys, for each backend, those whose slot is fallthrough.
     pub(super) fn refresh_masks(&self) {
-        for (backend, mask) in self.masks.iter().enumerate() {
-            mask.store(self.computed_mask(backend).raw_repr(), Ordering::Relaxed);
+        for (mask, computed) in self.masks.iter().zip(self.computed_masks()) {
+            mask.store(computed.raw_repr(), Ordering::Relaxed);
         }
     }
 
-    pub(super) fn mask(&self, backend: usize) -> DispatchKeySet {
-        DispatchKeySet::from_raw_repr(self.masks[backend].load(Ordering::Relaxed))
+    pub(super) fn masks(&self) -> [DispatchKeySet; Backend::COUNT + 1] {
+        std::array::from_fn(|number| {
+            DispatchKeySet::from_raw_repr(self.masks[number].load(Ordering::Relaxed))
+        })
     }
 
-    /// What the mask of a backend, by its number, or of calls without one should be.
-    pub(super) fn computed_mask(&self, backend: usize) -> DispatchKeySet {
-        // A call without a backend finds the first backend's slot: see `DispatchKeySet::table_index`.
-        let backend = backend.checked_sub(1).map_or(Backend::ALL[0], |index| Backend::ALL[index]);
-        let mut mask = DispatchKeySet::FULL;
-        for (index, key) in DispatchKey::runtime_keys().enumerate() {
-            let of_backend = key.backend().is_none_or(|of| of == backend);
-            if of_backend && self.table[index].load().is_some_and(Kernel::is_fallthrough) {
-                mask = mask.remove(key);
+    /// What the masks should be.
+    pub(super) fn computed_masks(&self) -> [DispatchKeySet; Backend::COUNT + 1] {
+        let mut masks = [DispatchKeySet::FULL; Backend::COUNT + 1];
+        for (index, slot) in self.table.iter().enumerate() {
+            if !slot.load().is_some_and(Kernel::is_fallthrough) {
+                continue;
+            }
+            let key = DispatchKey::from_table_index(index);
+            match key.backend() {
+                Some(backend) => {
+                    let number = backend as usize;
+                    masks[number] = masks[number].remove(key);
+                }
+                None => masks.iter_mut().for_each(|mask| *mask = mask.remove(key)),
             }
         }
-        mask
+        // A call without a backend finds the first backend's slot: see `DispatchKeySet::table_index`.
+        masks[0] = masks[Backend::ALL[0] as usize];
+        masks
     }
 }
 
@@ -157,7 +169,8 @@ impl OperatorHandle {
 
     #[inline]
     pub(super) fn mask(self, keys: DispatchKeySet) -> DispatchKeySet {
-        keys & self.0.mask(keys.highest_backend_number())
+        let mask = self.0.masks[keys.highest_backend_number()].load(Ordering::Relaxed);
+        keys & DispatchKeySet::from_raw_repr(mask)
     }
 
     #[inline]
@@ -169,7 +182,7 @@ impl OperatorHandle {
     }
 
     #[cold]
-    pub(super) fn annotate(self, error: Error, for_each: &dyn Fn(&mut dyn FnMut(&Tensor))) -> Error {
+    pub(super) fn annotate(self, error: Error, for_each: &EachTensor<'_>) -> Error {
         let mut tensors = Vec::new();
         for_each(&mut |tensor| tensors.push(tensor.clone()));
         error.with_operator(self.name()).with_tensors(&tensors)

@@ -75,6 +75,13 @@ impl Registrations {
         self.kernels.get(&key).and_then(|entries| entries.first()).map(|entry| entry.kernel)
     }
 
+    /// For each key, by its number, whether there is a kernel.
+    pub(super) fn present(&self) -> [bool; DispatchKey::COUNT] {
+        let mut present = [false; DispatchKey::COUNT];
+        self.kernels.keys().for_each(|key| present[usize::from(key.number())] = true);
+        present
+    }
+
     fn is_empty(&self) -> bool {
         self.definition.is_none() && self.kernels.is_empty()
     }

@@ -116,7 +116,7 @@ macro_rules! signatures {
             /// What the kernel refuses, with the operator's name, the shapes and the dtypes; or that there is no
             /// kernel.
             #[inline]
-            #[allow(clippy::too_many_arguments, reason = "as many as the operator has")]
+            #[allow(clippy::too_many_arguments, clippy::extra_unused_lifetimes, reason = "as many as the operator has")]
             pub fn call<'a>(&self, $($p: $P::Item<'a>),*) -> Result<R> {
                 let operator = self.operator()?;
                 let keys = DispatchKeySet::EMPTY $(.union($P::keys($p)))*;
@@ -129,14 +129,14 @@ macro_rules! signatures {
             ///
             /// # Errors
             /// As [`call`](Self::call).
-            #[allow(clippy::too_many_arguments, reason = "as many as the operator has")]
+            #[allow(clippy::too_many_arguments, clippy::extra_unused_lifetimes, reason = "as many as the operator has")]
             pub fn redispatch<'a>(&self, keys: DispatchKeySet, $($p: $P::Item<'a>),*) -> Result<R> {
                 let operator = self.operator()?;
                 self.call_with(operator, operator.mask(keys), $($p),*)
             }
 
             #[inline]
-            #[allow(clippy::too_many_arguments, reason = "as many as the operator has")]
+            #[allow(clippy::too_many_arguments, clippy::extra_unused_lifetimes, reason = "as many as the operator has")]
             fn call_with<'a>(
                 &self,
                 operator: OperatorHandle,

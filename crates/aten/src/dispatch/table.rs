@@ -16,7 +16,7 @@
 
 use std::fmt;
 
-use super::key::{DispatchKey, Functionality};
+use super::key::{DispatchKey, Functionality, NUM_RUNTIME_ENTRIES};
 use super::key_set::DispatchKeySet;
 
 /// Why a slot of an operator's table holds what it holds.
@@ -98,9 +98,9 @@ pub(super) fn choose(
     if offers(nested) {
         return found(KernelSource::Nested, nested);
     }
-    let backend_has_kernel = DispatchKeySet::backends_of_autograd(key).iter().any(has);
     let math = DispatchKey::CompositeImplicitAutograd;
     if offers(math) || (undefined && has(math)) {
+        let backend_has_kernel = DispatchKeySet::backends_of_autograd(key).iter().any(has);
         if key.functionality() == Some(Functionality::AutogradOther) && backend_has_kernel {
             return (KernelSource::AmbiguousAutogradOther, None);
         }
@@ -117,10 +117,17 @@ pub(super) fn choose(
     (KernelSource::Missing, None)
 }
 
-/// The slots whose kernel may change with a kernel registered under `key`.
+/// The slots whose kernel may change with a kernel registered under `key`: all for an alias; else its own, and that
+/// of the autograd key whose backend it is.
 pub(super) fn affected(key: DispatchKey) -> impl Iterator<Item = usize> {
-    let depends = move |slot: DispatchKey| {
-        key.is_alias() || slot == key || DispatchKeySet::backends_of_autograd(slot).has(key)
+    let all = if key.is_alias() { 0..NUM_RUNTIME_ENTRIES } else { 0..0 };
+    let autograd = match (key.functionality(), key.backend()) {
+        (Some(Functionality::Dense), Some(backend)) => {
+            Some(DispatchKey::new(Functionality::Autograd, backend))
+        }
+        (Some(Functionality::NestedTensor), _) => Some(DispatchKey::AutogradNestedTensor),
+        _ if DispatchKeySet::AUTOGRAD_OTHER_BACKENDS.has(key) => Some(DispatchKey::AutogradOther),
+        _ => None,
     };
-    DispatchKey::runtime_keys().enumerate().filter(move |(_, slot)| depends(*slot)).map(|(index, _)| index)
+    all.chain(key.table_index()).chain(autograd.and_then(DispatchKey::table_index))
 }

@@ -61,11 +61,15 @@ fn blocks(n: usize, direct: bool) -> impl Iterator<Item = (usize, usize)> {
     (0..n).step_by(step).map(move |start| (start, step.min(n - start)))
 }
 
+/// A loop over blocks of one input.
+type Kernel1<'k, A, O> = &'k (dyn Fn(&[A], &mut [O]) + Sync);
+/// A loop over blocks of two inputs.
+type Kernel2<'k, A, B, O> = &'k (dyn Fn(&[A], &[B], &mut [O]) + Sync);
+/// A loop over blocks of three inputs.
+type Kernel3<'k, A, B, C, O> = &'k (dyn Fn(&[A], &[B], &[C], &mut [O]) + Sync);
+
 /// `kernel(a, out)` for blocks of every row.
-pub(crate) fn unary_blocks<A: Lane, O: Lane>(
-    iter: &TensorIter<'_>,
-    kernel: &(dyn Fn(&[A], &mut [O]) + Sync),
-) -> Result<()> {
+pub(crate) fn unary_blocks<A: Lane, O: Lane>(iter: &TensorIter<'_>, kernel: Kernel1<'_, A, O>) -> Result<()> {
     check_count(iter, 1, 1)?;
     let (out_format, a_format) = (format::<O>(iter, 0)?, format::<A>(iter, 1)?);
     for_each_row(iter, &|pointers, strides, n| {
@@ -90,7 +94,7 @@ pub(crate) fn unary_blocks<A: Lane, O: Lane>(
 /// `kernel(a, b, out)` for blocks of every row.
 pub(crate) fn binary_blocks<A: Lane, B: Lane, O: Lane>(
     iter: &TensorIter<'_>,
-    kernel: &(dyn Fn(&[A], &[B], &mut [O]) + Sync),
+    kernel: Kernel2<'_, A, B, O>,
 ) -> Result<()> {
     check_count(iter, 1, 2)?;
     let out_format = format::<O>(iter, 0)?;
@@ -123,7 +127,7 @@ pub(crate) fn binary_blocks<A: Lane, B: Lane, O: Lane>(
 /// `kernel(a, b, c, out)` for blocks of every row.
 pub(crate) fn ternary_blocks<A: Lane, B: Lane, C: Lane, O: Lane>(
     iter: &TensorIter<'_>,
-    kernel: &(dyn Fn(&[A], &[B], &[C], &mut [O]) + Sync),
+    kernel: Kernel3<'_, A, B, C, O>,
 ) -> Result<()> {
     check_count(iter, 1, 3)?;
     let (out_format, a_format) = (format::<O>(iter, 0)?, format::<A>(iter, 1)?);

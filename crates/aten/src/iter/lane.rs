@@ -93,7 +93,7 @@ impl<C: Elem> Format<C> {
 unsafe fn gather<S: ComputedAs<C>, C>(from: *const u8, stride: isize, to: &mut [MaybeUninit<C>]) {
     let at = |i: usize, stride: isize| {
         // SAFETY: the caller's.
-        unsafe { S::load(from.offset(i as isize * stride)) }.widened()
+        unsafe { S::load(from.wrapping_offset(i as isize * stride)) }.widened()
     };
     if stride == 0 && !to.is_empty() {
         let value = at(0, 0);
@@ -111,7 +111,7 @@ unsafe fn gather<S: ComputedAs<C>, C>(from: *const u8, stride: isize, to: &mut [
 unsafe fn scatter<S: ComputedAs<C>, C: Copy>(from: &[C], to: *mut u8, stride: isize) {
     let put = |i: usize, value: C, stride: isize| {
         // SAFETY: the caller's.
-        unsafe { S::narrowed(value).store(to.offset(i as isize * stride)) };
+        unsafe { S::narrowed(value).store(to.wrapping_offset(i as isize * stride)) };
     };
     if stride == size_of::<S>() as isize {
         from.iter().enumerate().for_each(|(i, &value)| put(i, value, size_of::<S>() as isize));

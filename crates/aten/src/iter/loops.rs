@@ -122,7 +122,7 @@ pub(crate) fn nullary<O: Elem>(iter: &TensorIter<'_>, f: impl Fn() -> O + Sync) 
     for_each_row(iter, &|pointers, strides, n| {
         for i in 0..n as isize {
             // SAFETY: the row's element, of the output's dtype.
-            unsafe { f().store(pointers[0].offset(i * strides[0] as isize)) };
+            unsafe { f().store(pointers[0].wrapping_offset(i * strides[0] as isize)) };
         }
     })
 }
@@ -136,9 +136,9 @@ pub(crate) fn unary<A: Elem, O: Elem>(iter: &TensorIter<'_>, f: impl Fn(A) -> O 
         let (out, a) = (pointers[0], pointers[1]);
         let at = |i: isize| {
             // SAFETY: the row's element, of the input's dtype.
-            let value = unsafe { A::load(a.offset(i * strides[1] as isize)) };
+            let value = unsafe { A::load(a.wrapping_offset(i * strides[1] as isize)) };
             // SAFETY: the row's element, of the output's dtype.
-            unsafe { f(value).store(out.offset(i * strides[0] as isize)) };
+            unsafe { f(value).store(out.wrapping_offset(i * strides[0] as isize)) };
         };
         (0..n as isize).for_each(at);
     })
@@ -157,11 +157,11 @@ pub(crate) fn binary<A: Elem, B: Elem, O: Elem>(
         let (out, a, b) = (pointers[0], pointers[1], pointers[2]);
         for i in 0..n as isize {
             // SAFETY: the row's element, of the first input's dtype.
-            let a = unsafe { A::load(a.offset(i * strides[1] as isize)) };
+            let a = unsafe { A::load(a.wrapping_offset(i * strides[1] as isize)) };
             // SAFETY: the row's element, of the second input's dtype.
-            let b = unsafe { B::load(b.offset(i * strides[2] as isize)) };
+            let b = unsafe { B::load(b.wrapping_offset(i * strides[2] as isize)) };
             // SAFETY: the row's element, of the output's dtype.
-            unsafe { f(a, b).store(out.offset(i * strides[0] as isize)) };
+            unsafe { f(a, b).store(out.wrapping_offset(i * strides[0] as isize)) };
         }
     })
 }
@@ -180,13 +180,13 @@ pub(crate) fn ternary<A: Elem, B: Elem, C: Elem, O: Elem>(
         let (out, a, b, c) = (pointers[0], pointers[1], pointers[2], pointers[3]);
         for i in 0..n as isize {
             // SAFETY: the row's element, of the first input's dtype.
-            let a = unsafe { A::load(a.offset(i * strides[1] as isize)) };
+            let a = unsafe { A::load(a.wrapping_offset(i * strides[1] as isize)) };
             // SAFETY: the row's element, of the second input's dtype.
-            let b = unsafe { B::load(b.offset(i * strides[2] as isize)) };
+            let b = unsafe { B::load(b.wrapping_offset(i * strides[2] as isize)) };
             // SAFETY: the row's element, of the third input's dtype.
-            let c = unsafe { C::load(c.offset(i * strides[3] as isize)) };
+            let c = unsafe { C::load(c.wrapping_offset(i * strides[3] as isize)) };
             // SAFETY: the row's element, of the output's dtype.
-            unsafe { f(a, b, c).store(out.offset(i * strides[0] as isize)) };
+            unsafe { f(a, b, c).store(out.wrapping_offset(i * strides[0] as isize)) };
         }
     })
 }
@@ -230,7 +230,7 @@ pub(crate) fn each<A: Elem>(iter: &TensorIter<'_>, f: impl Fn(A) + Sync) -> Resu
     for_each_row(iter, &|pointers, strides, n| {
         for i in 0..n as isize {
             // SAFETY: the row's element, of the input's dtype.
-            f(unsafe { A::load(pointers[0].offset(i * strides[0] as isize)) });
+            f(unsafe { A::load(pointers[0].wrapping_offset(i * strides[0] as isize)) });
         }
     })
 }

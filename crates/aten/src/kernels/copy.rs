@@ -26,6 +26,9 @@ pub(crate) fn copy(dest: &Tensor, src: &Tensor) -> Result<()> {
     if !dest.device().is_cpu() || !src.device().is_cpu() {
         return hooked::copy(dest, src);
     }
+    if let Some(dtype) = cpu::copy::way_between(src.dtype(), dest.dtype()) {
+        return copy(dest, &src.to_dtype(dtype)?);
+    }
     let iter = TensorIter::unary(Dest::InPlace(dest), src, Config::OWN_DTYPES)?;
     cpu::copy::convert(&iter)?;
     iter.finish().map(drop)

@@ -109,7 +109,7 @@ where
     let mut a = tile.a;
     for depth in 0..tile.depth {
         // SAFETY: the table has `depth` entries.
-        let offset = unsafe { *tile.b_offsets.add(depth) };
+        let offset = unsafe { *tile.b_offsets.wrapping_add(depth) };
         let b = tile.b.wrapping_offset(offset);
         // SAFETY: the first lanes of the row, up to `cols`.
         let first = unsafe { simd.load(b, masks[0]) };
@@ -117,7 +117,8 @@ where
         let second = unsafe { simd.load(b.wrapping_add(S::LANES), masks[1]) };
         for (row, sums) in sums.iter_mut().enumerate() {
             // SAFETY: within `rows` and `depth`.
-            let factor = simd.splat(unsafe { *a.wrapping_offset(row as isize * tile.a_row_stride) });
+            let factor = unsafe { a.wrapping_offset(row as isize * tile.a_row_stride).read() };
+            let factor = simd.splat(factor);
             sums[0] = simd.mul_add(factor, first, sums[0]);
             sums[1] = simd.mul_add(factor, second, sums[1]);
         }

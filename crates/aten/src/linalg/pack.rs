@@ -86,6 +86,7 @@ unsafe fn transpose<T: Copy>(source: Source<T>, to: *mut T, width: usize) {
         };
         for lane in (0..blocks).step_by(STEP) {
             let block: [[T; STEP]; STEP] = std::array::from_fn(|index| column(lane + index));
+            #[expect(clippy::needless_range_loop, reason = "it indexes the columns of the block")]
             for step in 0..STEP {
                 let row: [T; STEP] = std::array::from_fn(|index| block[index][step]);
                 let to = to.wrapping_add((depth + step) * width + lane);

@@ -46,7 +46,7 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
     lib.cpu_meta("_prelu_kernel_backward", prelu)
 }
 
-fn prelu(x: &Tensor, weight: &Tensor, grad: &Tensor) -> Result<(Tensor, Tensor)> {
+fn prelu(grad: &Tensor, x: &Tensor, weight: &Tensor) -> Result<(Tensor, Tensor)> {
     Dtypes::FLOATS.check("prelu_backward", x.dtype())?;
     let inputs = [x.into(), weight.into(), grad.into()];
     let of_x = TensorIter::new(&[Dest::New], &inputs, Config::SAME)?;

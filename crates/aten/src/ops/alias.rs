@@ -1,6 +1,6 @@
 //! Operators that are others by another name, or made of others.
 
-use c10_core::{Complex, Scalar, ScalarType};
+use c10_core::{Scalar, ScalarType};
 
 use super::handles;
 use crate::dispatch::Library;

@@ -27,7 +27,6 @@ struct Moves {
 }
 
 impl Moves {
-    #[expect(clippy::too_many_arguments, reason = "the operator's own")]
     fn new(
         rank: usize,
         stride: &[i64],

@@ -100,7 +100,7 @@ fn complex(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves<'_>
     }
     let parts = |tensor: &Tensor| -> Result<[Tensor; 2]> {
         let pairs = tensor.resolve_conj()?.view_as_real()?;
-        Ok([pairs.select_int(-1, 0)?, pairs.select_int(-1, 1)?])
+        Ok([handles::SELECT_INT.call(&pairs, -1, 0)?, handles::SELECT_INT.call(&pairs, -1, 1)?])
     };
     let ([x_re, x_im], [w_re, w_im]) = (parts(x)?, parts(weight)?);
     let bias = bias.map(parts).transpose()?;
@@ -115,7 +115,7 @@ fn complex(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves<'_>
         minus,
     )?;
     let im = real(&x_re, &w_im, b_im, moves)?.add(&real(&x_im, &w_re, None, moves)?)?;
-    Tensor::stack(&[re, im], -1)?.view_as_complex()
+    handles::STACK.call(&[re, im], -1)?.view_as_complex()
 }
 
 #[expect(clippy::too_many_arguments, reason = "the operator's own")]

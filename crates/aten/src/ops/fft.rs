@@ -163,6 +163,7 @@ fn r2c(x: &Tensor, dims: &[i64], normalization: i64, onesided: bool) -> Result<T
             let mut data: Vec<Complex<T>> = x.slice::<T>()?.iter().map(|&re| Complex::from(re)).collect();
             // The last dimension alone is real: it goes first, and the rest on what is kept of it.
             transform_dim(&mut data, &lens(&sizes), last, true, 1.0);
+            drop_imaginary(&mut data, &lens(&sizes), last, sizes[last] as usize);
             let out = out.slice::<Complex<T>>()?;
             keep_half(&data, &lens(&sizes), last, halved[last] as usize, out);
             let rest = &dims[..dims.len() - 1];
@@ -196,7 +197,10 @@ fn c2r(x: &Tensor, dims: &[i64], normalization: i64, last_len: i64) -> Result<Te
     }
     let half = last_len / 2 + 1;
     if x.sizes()[last] < half {
-        return Err(Error::shape(format!("{half} elements are needed in dimension {last}, got {:?}", x.sizes())));
+        return Err(Error::shape(format!(
+            "{half} elements are needed in dimension {last}, got {:?}",
+            x.sizes()
+        )));
     }
     let x = if rest.is_empty() {
         x.clone()
@@ -213,6 +217,7 @@ fn c2r(x: &Tensor, dims: &[i64], normalization: i64, last_len: i64) -> Result<Te
         let x = x.to_contiguous()?;
         floats!(x.dtype(), T => access([&x], [out], Fresh::Yes, |[x], [out]| {
             let mut data = mirrored::<T>(x.slice()?, &lens(&sizes), last, last_len as usize);
+            drop_imaginary(&mut data, &lens(&full), last, last_len as usize);
             transform_dim(&mut data, &lens(&full), last, false, scale as T);
             out.slice::<T>()?.iter_mut().zip(&data).for_each(|(to, value)| *to = value.re);
             Ok(())
@@ -235,4 +240,16 @@ fn mirrored<T: Weight>(from: &[Complex<T>], sizes: &[usize], dim: usize, len: us
         }
     }
     full
+}
+
+/// Clears the imaginary parts of the frequency 0 and the highest of an even number of real numbers: they have
+/// none, whatever rounding and infinities made of them.
+fn drop_imaginary<T: Weight>(data: &mut [Complex<T>], sizes: &[usize], dim: usize, len: usize) {
+    let inner: usize = sizes[dim + 1..].iter().product();
+    for piece in data.chunks_exact_mut(len * inner) {
+        piece[..inner].iter_mut().for_each(|value| value.im = T::default());
+        if len.is_multiple_of(2) {
+            piece[len / 2 * inner..][..inner].iter_mut().for_each(|value| value.im = T::default());
+        }
+    }
 }

@@ -221,3 +221,21 @@ fn dot_product(dest: Dest<'_>, a: &Tensor, b: &Tensor, conjugate: bool) -> Resul
     }
     out.finish()
 }
+
+/// `beta·c + alpha·a·b`, of a column `a` and a row `b` (`addr`).
+pub(super) fn outer_product(
+    dest: Dest<'_>,
+    c: &Tensor,
+    a: &Tensor,
+    b: &Tensor,
+    beta: Scalar,
+    alpha: Scalar,
+) -> Result<Made> {
+    check_ranks(&[("vec1", a, 1), ("vec2", b, 1)])?;
+    let (rows, cols) = (a.numel(), b.numel());
+    let column = a.view_of(Dims::from([rows, 1]), Dims::from([a.strides()[0], 1]), a.storage_offset())?;
+    let row =
+        b.view_of(Dims::from([1, cols]), Dims::from([cols.max(1), b.strides()[0]]), b.storage_offset())?;
+    let addend = Addend { tensor: c, beta };
+    product(dest, Some(addend), &column, &row, alpha, &Dims::from([rows, cols]))
+}

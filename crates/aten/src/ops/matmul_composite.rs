@@ -109,6 +109,7 @@ fn tensordot(a: &Tensor, b: &Tensor, of_a: &[i64], of_b: &[i64]) -> Result<Tenso
     if a.dtype() != b.dtype() {
         return Err(Error::dtype("both inputs should have same dtype"));
     }
+    let dtype = a.dtype();
     let (of_a, of_b) = (wrap_dims(of_a, a.rank())?, wrap_dims(of_b, b.rank())?);
     let (mut a, mut b) = (a.clone(), b.clone());
     let mut depth = 1_i64;
@@ -116,9 +117,9 @@ fn tensordot(a: &Tensor, b: &Tensor, of_a: &[i64], of_b: &[i64]) -> Result<Tenso
         let (size_a, size_b) = (a.sizes()[dim_a], b.sizes()[dim_b]);
         // What has one element is summed over the other.
         if size_a != size_b && size_b == 1 {
-            a = a.sum_dim_int_list(Some(&[dim_a as i64]), true)?;
+            a = handles::SUM_DIM_INTLIST.call(&a, Some(&[dim_a as i64]), true, Some(dtype))?;
         } else if size_a != size_b && size_a == 1 {
-            b = b.sum_dim_int_list(Some(&[dim_b as i64]), true)?;
+            b = handles::SUM_DIM_INTLIST.call(&b, Some(&[dim_b as i64]), true, Some(dtype))?;
         } else if size_a != size_b {
             return Err(Error::shape(format!(
                 "contracted dimensions need to match, but first has size {size_a} in dim {dim_a} and second has \
@@ -134,8 +135,10 @@ fn tensordot(a: &Tensor, b: &Tensor, of_a: &[i64], of_b: &[i64]) -> Result<Tenso
     let number = |dims: &[usize]| dims.iter().map(|&dim| dim as i64).collect::<Vec<_>>();
     let (size_a, size_b) = (a.sizes(), b.sizes());
     let count = |free: &[i64], sizes: &[i64]| free.iter().map(|&dim| sizes[dim as usize]).product::<i64>();
-    let rows = a.permute(&[&free_a[..], &number(&of_a)].concat())?.reshape(&[count(&free_a, &size_a), depth])?;
-    let cols = b.permute(&[&number(&of_b)[..], &free_b].concat())?.reshape(&[depth, count(&free_b, &size_b)])?;
+    let rows =
+        a.permute(&[&free_a[..], &number(&of_a)].concat())?.reshape(&[count(&free_a, &size_a), depth])?;
+    let cols =
+        b.permute(&[&number(&of_b)[..], &free_b].concat())?.reshape(&[depth, count(&free_b, &size_b)])?;
     let sizes: Vec<i64> = free_a
         .iter()
         .map(|&dim| size_a[dim as usize])

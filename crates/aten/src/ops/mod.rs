@@ -39,6 +39,14 @@ mod advanced_index;
 mod index;
 mod scatter;
 mod matmul;
+mod einsum;
+mod outer;
+mod fft_composite;
+mod distance;
+mod grid_sampler;
+mod matmul_composite;
+mod conv_composite;
+mod fft;
 mod channels;
 mod patches;
 mod upsample;
@@ -64,8 +72,14 @@ mod pointwise;
 mod clamp;
 mod complex_parts;
 mod alias;
+mod batch_norm;
+mod difference;
+mod renorm;
 mod extremum;
 mod moment;
+mod loss;
+mod nll_loss;
+mod norm;
 mod reduce;
 mod reduction;
 mod scan;
@@ -124,6 +138,14 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     sort::register(lib)?;
     scatter::register(lib)?;
     matmul::register(lib)?;
+    einsum::register(lib)?;
+    outer::register(lib)?;
+    fft_composite::register(lib)?;
+    distance::register(lib)?;
+    grid_sampler::register(lib)?;
+    matmul_composite::register(lib)?;
+    conv_composite::register(lib)?;
+    fft::register(lib)?;
     channels::register(lib)?;
     patches::register(lib)?;
     upsample::register(lib)?;
@@ -156,6 +178,12 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     moment::register(lib)?;
     scan::register(lib)?;
     softmax::register(lib)?;
+    norm::register(lib)?;
+    batch_norm::register(lib)?;
+    renorm::register(lib)?;
+    difference::register(lib)?;
+    loss::register(lib)?;
+    nll_loss::register(lib)?;
     Ok(())
 }
 

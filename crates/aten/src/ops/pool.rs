@@ -132,6 +132,7 @@ impl Pool {
     }
 }
 
+#[expect(clippy::too_many_arguments, reason = "the operator's own, and the destination")]
 fn avg_pool2d(
     dest: Dest<'_>,
     x: &Tensor,
@@ -145,6 +146,7 @@ fn avg_pool2d(
     avg_pool(dest, 2, x, &Pool::new(2, kernel, stride, padding, &[1], ceil_mode)?, count_pad, divisor)
 }
 
+#[expect(clippy::too_many_arguments, reason = "the operator's own, and the destination")]
 fn avg_pool3d(
     dest: Dest<'_>,
     x: &Tensor,

@@ -45,7 +45,8 @@ fn pow_number(dest: Dest<'_>, a: &Tensor, exponent: Scalar) -> Result<Made> {
         return Err(Error::invalid_argument("Integers to negative integer powers are not allowed."));
     }
     // Whatever the number, powers 0 and 1 need no loop for the dtype.
-    let (zeroth, first) = (is_number(exponent, 0.0), is_number(exponent, 1.0));
+    let is = |value: bool| exponent == Scalar::Bool(value) || is_number(exponent, f64::from(u8::from(value)));
+    let (zeroth, first) = (is(false), is(true));
     if !(zeroth || first) {
         TAKES.check("pow", dtype)?;
     }

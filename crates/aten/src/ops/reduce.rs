@@ -78,7 +78,7 @@ fn nansum(dest: Dest<'_>, x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype
 }
 
 fn prod(dest: Dest<'_>, x: &Tensor, dtype: Dtype) -> Result<Made> {
-    product(dest, x, &Reduction::all(x, false), dtype)
+    product(dest, x, &Reduction::all(x, false)?, dtype)
 }
 
 fn prod_dim(dest: Dest<'_>, x: &Tensor, dim: i64, keepdim: bool, dtype: Dtype) -> Result<Made> {
@@ -146,7 +146,7 @@ fn nanmean(dest: Dest<'_>, x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtyp
 macro_rules! truths {
     ($($full:ident $dim:ident $dims:ident $truth:expr;)*) => {$(
         fn $full(dest: Dest<'_>, x: &Tensor) -> Result<Made> {
-            truth(dest, x, &Reduction::all(x, false), $truth)
+            truth(dest, x, &Reduction::all(x, false)?, $truth)
         }
 
         fn $dim(dest: Dest<'_>, x: &Tensor, dim: i64, keepdim: bool) -> Result<Made> {
@@ -156,7 +156,7 @@ macro_rules! truths {
         /// No dimension means none here, and all only where the list is absent.
         fn $dims(dest: Dest<'_>, x: &Tensor, dims: Option<&[i64]>, keepdim: bool) -> Result<Made> {
             let reduction = match dims {
-                None => Reduction::all(x, keepdim),
+                None => Reduction::all(x, keepdim)?,
                 Some(dims) => Reduction::dims(x, dims, keepdim)?,
             };
             truth(dest, x, &reduction, $truth)
@@ -187,7 +187,7 @@ fn is_true(x: &Tensor, kind: Truth) -> Result<Tensor> {
     if x.dtype() != ScalarType::Bool {
         return Err(Error::dtype("expected a tensor of truth values"));
     }
-    truth(Dest::New, x, &Reduction::all(x, false), kind).map(Made::new_tensor)
+    truth(Dest::New, x, &Reduction::all(x, false)?, kind).map(Made::new_tensor)
 }
 
 fn count_nonzero(dest: Dest<'_>, x: &Tensor, dim: Option<i64>) -> Result<Made> {

@@ -20,7 +20,7 @@ pub(crate) struct Reduction {
 
 impl Reduction {
     /// All dimensions.
-    pub(crate) fn all(input: &Tensor, keepdim: bool) -> Self {
+    pub(crate) fn all(input: &Tensor, keepdim: bool) -> Result<Self> {
         Self::of_mask(SmallVec::from_elem(true, input.rank()), input, keepdim)
     }
 
@@ -38,13 +38,13 @@ impl Reduction {
                 *is_reduced = true;
             }
         }
-        Ok(Self::of_mask(mask, input, keepdim))
+        Self::of_mask(mask, input, keepdim)
     }
 
     /// As [`dims`](Self::dims), where none means all.
     pub(crate) fn dims_or_all(input: &Tensor, dims: Option<&[i64]>, keepdim: bool) -> Result<Self> {
         match dims {
-            None | Some([]) => Ok(Self::all(input, keepdim)),
+            None | Some([]) => Self::all(input, keepdim),
             Some(dims) => Self::dims(input, dims, keepdim),
         }
     }
@@ -52,12 +52,16 @@ impl Reduction {
     /// As [`dim`](Self::dim), where none means all.
     pub(crate) fn dim_or_all(input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Self> {
         match dim {
-            None => Ok(Self::all(input, keepdim)),
+            None => Self::all(input, keepdim),
             Some(dim) => Self::dim(input, dim, keepdim),
         }
     }
 
-    fn of_mask(mask: SmallVec<[bool; 6]>, input: &Tensor, keepdim: bool) -> Self {
+    fn of_mask(mask: SmallVec<[bool; 6]>, input: &Tensor, keepdim: bool) -> Result<Self> {
+        if mask.len() > 64 {
+            // PyTorch's text.
+            return Err(Error::shape("only tensors with up to 64 dims are supported"));
+        }
         let geometry = input.geometry();
         let dims = || geometry.sizes.iter().zip(&mask);
         let count = dims().filter(|(_, is_reduced)| **is_reduced).map(|(size, _)| *size).product();
@@ -65,7 +69,7 @@ impl Reduction {
             .filter(|(_, is_reduced)| keepdim || !**is_reduced)
             .map(|(&size, &is_reduced)| if is_reduced { 1 } else { size })
             .collect();
-        Self { mask, sizes, count }
+        Ok(Self { mask, sizes, count })
     }
 
     /// Refuses to reduce a dimension without elements: what has no value for that (`zero_numel_check_dims`).
@@ -137,6 +141,16 @@ pub(crate) fn sum_dtype(dest: Dest<'_>, input: &Tensor, dtype: Option<ScalarType
     let dtype = dtype.or(given).unwrap_or(own);
     check_out_dtype(dest, dtype)?;
     Ok(dtype)
+}
+
+/// Copies a result to a given tensor, resized where it must be.
+pub(crate) fn store(out: &Tensor, made: &Tensor) -> Result<()> {
+    let new = New::strided(made.sizes(), made.strides(), made.dtype(), made.device());
+    let output = Dest::Out(out).output(new, &[made])?;
+    if !output.is_meta() {
+        kernels::copy(output.tensor(), made)?;
+    }
+    output.finish().map(drop)
 }
 
 /// `dim` of a tensor in which one without dimensions counts as one with one element.

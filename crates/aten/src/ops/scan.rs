@@ -51,6 +51,9 @@ fn running(
 ) -> Result<Made> {
     let dim = dim_of(x, dim)?;
     let dtype = sum_dtype(dest, x, dtype)?;
+    if dtype == ScalarType::Bool {
+        return Err(Error::not_implemented("\"cumsum_out_cpu\" not implemented for 'Bool'"));
+    }
     let out = output(dest, x, dtype)?;
     if !out.is_meta() {
         let split = split_at(&x.sizes(), dim);

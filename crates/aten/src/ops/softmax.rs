@@ -42,7 +42,7 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
 /// The tensor in a dtype, if one is asked for.
 fn cast(x: &Tensor, dtype: Dtype) -> Result<Tensor> {
     match dtype {
-        Some(dtype) => x.to_dtype(dtype),
+        Some(dtype) => x.to(dtype),
         None => Ok(x.clone()),
     }
 }

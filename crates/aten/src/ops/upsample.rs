@@ -7,7 +7,7 @@ use super::{Dest, handles};
 use crate::dispatch::Library;
 use crate::error::{Error, Result};
 use crate::iter::loops::dispatch;
-use crate::kernels::cpu::blend::{Axis, Blended, Blends, Weight, blend, blend_backward};
+use crate::kernels::cpu::blend::{Axis, Blends, Weight, blend, blend_backward, blend_bytes};
 use crate::kernels::cpu::gather::{Tables, gather, scatter_add};
 use crate::tensor::{Dims, Tensor};
 
@@ -163,6 +163,11 @@ fn upsample(x: &Tensor, output: &[i64], scales: Scales<'_>, mode: Mode) -> Resul
     let sizes = resized(&x.sizes(), output)?;
     let (from, to) = (spatial(&x.sizes(), rank), spatial(&sizes, rank));
     let made = image(Dest::New, sizes, x.dtype(), x.suggest_memory_format(), [x], |[x], out| {
+        let blended = matches!(mode, Mode::Linear { .. } | Mode::Cubic { .. });
+        if blended && x.dtype() == ScalarType::UInt8 {
+            blend_bytes(&blends(from, to, scales, mode), x.slice()?, out.slice()?);
+            return Ok(());
+        }
         dispatch!(x.dtype(), "upsample", [u8, f16, bf16, f32, f64], T => {
             let (x, out) = (x.slice::<T>()?, out.slice::<T>()?);
             match tables(from, to, scales, mode) {

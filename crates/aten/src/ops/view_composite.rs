@@ -6,7 +6,7 @@ use crate::dispatch::Library;
 use crate::error::{Error, ErrorKind, Result};
 use crate::shape::{self, wrap_dim};
 use crate::tensor::{DiagonalOptions, SliceOptions, SplitWithSizesOptions, Tensor};
-use crate::view::{Strided, chunk_lengths, flattened, moved, section_lengths, unflattened};
+use crate::view::{chunk_lengths, flattened, moved, narrowed, section_lengths, unflattened};
 
 pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
     register_shapes(lib)?;
@@ -104,10 +104,8 @@ fn flatten(x: &Tensor, start: i64, end: i64) -> Result<Tensor> {
 
 fn narrow(x: &Tensor, dim: i64, start: i64, length: i64) -> Result<Tensor> {
     // `slice` cuts what is beyond the end; that it is there is checked here.
-    Strided::of(x).narrow(dim, start, length)?;
-    let size = x.sizes()[wrap_dim(dim, x.rank())?];
-    let start = if start < 0 { start + size } else { start };
-    x.slice_with(SliceOptions { dim, start: Some(start), end: Some(start + length), step: 1 })
+    let (dim, start) = narrowed(&x.geometry().sizes, dim, start, length)?;
+    x.slice_with(SliceOptions { dim: dim as i64, start: Some(start), end: Some(start + length), step: 1 })
 }
 
 fn narrow_tensor(x: &Tensor, dim: i64, start: &Tensor, length: i64) -> Result<Tensor> {

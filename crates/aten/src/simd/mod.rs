@@ -52,6 +52,15 @@ impl InstructionSet {
 /// Mark the closure `#[inline(always)]`, and everything in it that matters.
 #[inline]
 pub fn dispatch<R>(body: impl FnOnce() -> R) -> R {
+    // Builds for tests have one vector copy of each loop, to be built in bearable time.
+    #[cfg(debug_assertions)]
+    return match InstructionSet::detected() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: each of the two has AVX2 and FMA.
+        InstructionSet::Avx2 | InstructionSet::Avx512 => unsafe { avx2(body) },
+        _ => body(),
+    };
+    #[cfg(not(debug_assertions))]
     dispatch_at_most(InstructionSet::Avx512, body)
 }
 

@@ -71,6 +71,26 @@ pub(crate) fn access<const R: usize, const W: usize, T>(
     fresh: Fresh,
     kernel: impl FnOnce([Read<'_>; R], [Write<'_>; W]) -> Result<T>,
 ) -> Result<T> {
+    let (mut kernel, mut result) = (Some(kernel), None);
+    lend(reads, writes, fresh, &mut |reads, writes| {
+        let kernel = kernel.take().expect("the elements are lent once");
+        result = Some(kernel(reads, writes)?);
+        Ok(())
+    })?;
+    Ok(result.expect("a kernel that did not fail has returned"))
+}
+
+/// What a kernel is to [`lend`].
+type Lent<'k, const R: usize, const W: usize> =
+    &'k mut dyn FnMut([Read<'_>; R], [Write<'_>; W]) -> Result<()>;
+
+/// [`access`], compiled once for all kernels of so many operands.
+fn lend<const R: usize, const W: usize>(
+    reads: [&Tensor; R],
+    writes: [&Tensor; W],
+    fresh: Fresh,
+    kernel: Lent<'_, R, W>,
+) -> Result<()> {
     let read = reads.map(Tensor::geometry);
     let written = writes.map(Tensor::geometry);
     let storages = read.each_ref().map(|g| &g.storage);
@@ -245,7 +265,7 @@ pub(super) fn write_elements<T: Element>(tensor: &Tensor, elements: &[T]) -> Res
     Ok(())
 }
 
-fn check_contiguous(geometry: &Geometry) -> Result<()> {
+pub(super) fn check_contiguous(geometry: &Geometry) -> Result<()> {
     if geometry.flags.is_contiguous(c10_core::MemoryFormat::Contiguous) {
         return Ok(());
     }
@@ -253,7 +273,7 @@ fn check_contiguous(geometry: &Geometry) -> Result<()> {
 }
 
 /// The bytes of the tensor in those of its storage.
-fn span(
+pub(super) fn span(
     geometry: &Geometry,
     dtype: ScalarType,
     wanted: ScalarType,
@@ -343,7 +363,7 @@ fn cast_mut<T: Plain>(bytes: &mut [u8]) -> Result<&mut [T]> {
     Ok(unsafe { slice::from_raw_parts_mut(start, bytes.len() / size_of::<T>()) })
 }
 
-fn check_aligned<T>(start: *const T) -> Result<()> {
+pub(super) fn check_aligned<T>(start: *const T) -> Result<()> {
     if start.is_aligned() {
         return Ok(());
     }

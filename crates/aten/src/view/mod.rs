@@ -20,6 +20,7 @@ mod split;
 mod unfold;
 
 pub(crate) use dtype::{view_as_complex, view_as_real, view_dtype};
+pub(crate) use narrow::narrowed;
 pub(crate) use permute::moved;
 pub(crate) use reshape::{flattened, unflattened};
 pub(crate) use split::{check_lengths, chunk_lengths, section_lengths, split_lengths};

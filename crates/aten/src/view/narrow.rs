@@ -28,28 +28,34 @@ impl Strided {
 
     /// `narrow`: `length` places from `start`, which must be there.
     pub(crate) fn narrow(mut self, dim: i64, start: i64, length: i64) -> Result<Self> {
-        if self.rank() == 0 {
-            return Err(Error::shape("narrow() cannot be applied to a 0-dim tensor."));
-        }
-        if length < 0 {
-            return Err(Error::invalid_argument("narrow(): length must be non-negative."));
-        }
-        let dim = wrap_dim(dim, self.rank())?;
-        let size = self.sizes[dim];
-        if start < -size || start > size {
-            return Err(Error::index(format!(
-                "start out of range (expected to be in range of [{}, {size}], but got {start})",
-                -size
-            )));
-        }
-        let start = if start < 0 { start + size } else { start };
-        if length > size - start {
-            return Err(Error::shape(format!(
-                "start ({start}) + length ({length}) exceeds dimension size ({size})."
-            )));
-        }
+        let (dim, start) = narrowed(&self.sizes, dim, start, length)?;
         self.advance(start, dim)?;
         self.sizes[dim] = length;
         Ok(self)
     }
+}
+
+/// The dimension and the first place of a `narrow`, both counted from the front, if all its places are there.
+pub(crate) fn narrowed(sizes: &[i64], dim: i64, start: i64, length: i64) -> Result<(usize, i64)> {
+    if sizes.is_empty() {
+        return Err(Error::shape("narrow() cannot be applied to a 0-dim tensor."));
+    }
+    if length < 0 {
+        return Err(Error::invalid_argument("narrow(): length must be non-negative."));
+    }
+    let dim = wrap_dim(dim, sizes.len())?;
+    let size = sizes[dim];
+    if start < -size || start > size {
+        return Err(Error::index(format!(
+            "start out of range (expected to be in range of [{}, {size}], but got {start})",
+            -size
+        )));
+    }
+    let start = if start < 0 { start + size } else { start };
+    if length > size - start {
+        return Err(Error::shape(format!(
+            "start ({start}) + length ({length}) exceeds dimension size ({size})."
+        )));
+    }
+    Ok((dim, start))
 }

@@ -86,3 +86,27 @@ fn meta_tensors_have_no_elements_to_copy() {
     assert!(meta.copy_(&Tensor::from_elements(&[1_i8, 2, 3]).unwrap()).is_err());
     meta.copy_(&x).unwrap();
 }
+
+/// There is a way from every dtype to every other, alone or by a third one.
+#[test]
+fn every_dtype_becomes_every_other() {
+    let small = Tensor::from_elements(&[0.0_f64, 1.0, 1.0, 0.0]).unwrap().view(&[2, 2]).unwrap();
+    for from in ScalarType::ALL {
+        let x = small.to(from).unwrap().t().unwrap();
+        for to in ScalarType::ALL {
+            let y = x.to(to).unwrap();
+            assert_eq!((y.dtype(), y.strides()), (to, x.strides()), "{from:?} {to:?}");
+            let back = y.to(ScalarType::Float64).unwrap().to_vec::<f64>().unwrap();
+            assert_eq!(back, [0.0, 1.0, 1.0, 0.0], "{from:?} {to:?}");
+        }
+        for value in [1.into(), 1.0.into(), true.into(), c10_core::Scalar::Complex(Complex::new(1.0, 0.0))] {
+            let filled = small.to(from).unwrap();
+            filled.i_fill_(.., value).unwrap();
+            assert_eq!(
+                filled.to(ScalarType::Float64).unwrap().to_vec::<f64>().unwrap(),
+                [1.0; 4],
+                "{from:?}"
+            );
+        }
+    }
+}

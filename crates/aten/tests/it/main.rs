@@ -1,6 +1,7 @@
 //! The integration tests of `aten`.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking, in their helpers too")]
 
+mod access;
 mod dlpack;
 #[cfg(feature = "ndarray")]
 mod ndarray;
@@ -23,3 +24,5 @@ mod operators;
 mod print;
 mod view_cases;
 mod views;
+mod pointwise;
+mod reduce;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::cow::Pin;
 use super::dump::Origin;
-use super::storage_impl::{RESIZABLE, StorageImpl};
+use super::storage_impl::RESIZABLE;
 use super::{Storage, fresh};
 use crate::allocator::Allocator;
 use crate::data_ptr::DataPtr;

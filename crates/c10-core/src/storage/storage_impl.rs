@@ -62,7 +62,6 @@ pub(crate) struct Owner {
 }
 
 impl StorageImpl {
-    #[inline]
     #[inline(always)]
     pub(super) fn new(
         data_ptr: DataPtr,

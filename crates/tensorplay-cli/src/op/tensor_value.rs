@@ -62,6 +62,10 @@ impl TensorValue {
             is_conj: flag(fields, "conj")?,
             is_neg: flag(fields, "neg")?,
         };
+        if tensor.sizes.contains(&0) {
+            // It may be said to begin anywhere.
+            tensor.offset = 0;
+        }
         tensor.check(elements.map(|(_, elements)| elements.len()))?;
         tensor.data = elements.map(|(dtype, elements)| elements::to_bytes(dtype, elements)).transpose()?;
         Ok(tensor)

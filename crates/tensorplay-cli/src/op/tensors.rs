@@ -21,8 +21,7 @@ pub(super) fn tensor_of(recorded: &TensorValue, device: Device) -> Option<Tensor
     if device.is_cpu() {
         storage.write().ok()?.bytes_mut().ok()?.copy_from_slice(data);
     }
-    // An empty tensor may be said to begin anywhere.
-    let offset = if sizes.contains(&0) { 0 } else { i64::try_from(*offset).ok()? };
+    let offset = i64::try_from(*offset).ok()?;
     Tensor::from_storage(storage, *dtype, sizes, strides, offset).ok()
 }
 

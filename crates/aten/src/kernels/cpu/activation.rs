@@ -24,13 +24,13 @@ macro_rules! real {
     };
 }
 
+/// Integers without a sign are as they are.
 pub(crate) fn relu(iter: &TensorIter<'_>) -> Result<()> {
     match iter.common_dtype() {
-        dtype if dtype.is_integral(false) => {
-            compute!(dtype, "relu", [u8, i8, u16, i16, u32, i32, u64, i64], T => {
-                unary_simd(iter, #[inline(always)] |x: T| x.max(0))
-            })
+        dtype if dtype.is_integral(false) && dtype.is_signed() => {
+            compute!(dtype, "relu", [i8, i16, i32, i64], T => unary(iter, |x: T| x.max(0)))
         }
+        dtype if dtype.is_integral(false) => super::rounding::identity(iter),
         dtype => compute!(dtype, "relu", [f32, f64], T => {
             unary_simd(iter, #[inline(always)] |x: T| x.relu())
         }),

@@ -17,14 +17,14 @@ pub(crate) fn add(iter: &TensorIter<'_>, alpha: Scalar) -> Result<()> {
         }
         dtype if dtype.is_integral(false) => compute!(dtype, "add", [u8, i8, i16, i32, i64], T => {
             let alpha = alpha.to::<T>()?;
-            binary_simd(iter, #[inline(always)] |a: T, b: T| a.wrapping_add(alpha.wrapping_mul(b)))
+            binary(iter, |a: T, b: T| a.wrapping_add(alpha.wrapping_mul(b)))
         }),
         dtype if plain && !dtype.is_complex() => compute!(dtype, "add", [f32, f64], T => {
             binary_simd(iter, #[inline(always)] |a: T, b: T| a + b)
         }),
         dtype => compute!(dtype, "add", [f32, f64, Complex<f32>, Complex<f64>], T => {
             let alpha = alpha.to::<T>()?;
-            binary_simd(iter, #[inline(always)] |a: T, b: T| a + alpha * b)
+            binary(iter, |a: T, b: T| a + alpha * b)
         }),
     }
 }
@@ -35,14 +35,14 @@ pub(crate) fn sub(iter: &TensorIter<'_>, alpha: Scalar) -> Result<()> {
     match iter.common_dtype() {
         dtype if dtype.is_integral(false) => compute!(dtype, "sub", [u8, i8, i16, i32, i64], T => {
             let alpha = alpha.to::<T>()?;
-            binary_simd(iter, #[inline(always)] |a: T, b: T| a.wrapping_sub(alpha.wrapping_mul(b)))
+            binary(iter, |a: T, b: T| a.wrapping_sub(alpha.wrapping_mul(b)))
         }),
         dtype if plain && !dtype.is_complex() => compute!(dtype, "sub", [f32, f64], T => {
             binary_simd(iter, #[inline(always)] |a: T, b: T| a - b)
         }),
         dtype => compute!(dtype, "sub", [f32, f64, Complex<f32>, Complex<f64>], T => {
             let alpha = alpha.to::<T>()?;
-            binary_simd(iter, #[inline(always)] |a: T, b: T| a - alpha * b)
+            binary(iter, |a: T, b: T| a - alpha * b)
         }),
     }
 }
@@ -53,10 +53,13 @@ pub(crate) fn mul(iter: &TensorIter<'_>) -> Result<()> {
         ScalarType::Bool => binary(iter, |a: bool, b: bool| a && b),
         dtype if dtype.is_integral(false) => {
             compute!(dtype, "mul", [u8, i8, u16, i16, u32, i32, u64, i64], T => {
-                binary_simd(iter, #[inline(always)] |a: T, b: T| a.wrapping_mul(b))
+                binary(iter, |a: T, b: T| a.wrapping_mul(b))
             })
         }
-        dtype => compute!(dtype, "mul", [f32, f64, Complex<f32>, Complex<f64>], T => {
+        dtype if dtype.is_complex() => compute!(dtype, "mul", [Complex<f32>, Complex<f64>], T => {
+            binary(iter, |a: T, b: T| a * b)
+        }),
+        dtype => compute!(dtype, "mul", [f32, f64], T => {
             binary_simd(iter, #[inline(always)] |a: T, b: T| a * b)
         }),
     }
@@ -111,7 +114,7 @@ macro_rules! choices {
                 ScalarType::Bool => binary(iter, $boolean),
                 dtype if dtype.is_integral(false) => {
                     compute!(dtype, stringify!($name), [u8, i8, u16, i16, u32, i32, u64, i64], T => {
-                        binary_simd(iter, #[inline(always)] |a: T, b: T| $integer(a, b))
+                        binary(iter, |a: T, b: T| $integer(a, b))
                     })
                 }
                 dtype => compute!(dtype, stringify!($name), [f32, f64], T => {

@@ -30,7 +30,6 @@ pub(crate) trait Weight:
 {
     fn of(number: f64) -> Self;
     fn floor(self) -> Self;
-    fn is_finite(self) -> bool;
     fn to_i64(self) -> i64;
     /// To the nearest, halves to even.
     fn round(self) -> Self;
@@ -47,11 +46,6 @@ macro_rules! weights {
             #[inline]
             fn floor(self) -> Self {
                 self.floor()
-            }
-
-            #[inline]
-            fn is_finite(self) -> bool {
-                self.is_finite()
             }
 
             #[inline]
@@ -193,4 +187,46 @@ pub(crate) fn blend_backward<T: Blended>(
         });
         grad_input.iter_mut().zip(sums).for_each(|(to, sum)| *to = T::narrow(sum));
     });
+}
+
+/// Blends planes of bytes along one dimension after the other from the last on, in whole numbers, as PyTorch
+/// does: weights of 16 bits, and bytes in between.
+pub(crate) fn blend_bytes(blends: &Blends<f64>, input: &[u8], output: &mut [u8]) {
+    let (inputs, outputs) = (blends.inputs(), blends.outputs());
+    for_each_piece(output, outputs, blends.work(), |plane, output| {
+        let mut bytes = input[plane * inputs..][..inputs].to_vec();
+        let mut sizes = blends.input;
+        for dim in (0..sizes.len()).rev() {
+            let axis = &blends.axes[dim];
+            if axis.taps > 1 && axis.len() != sizes[dim] {
+                bytes = blended_bytes(axis, &bytes, sizes, dim);
+                sizes[dim] = axis.len();
+            }
+        }
+        output.copy_from_slice(&bytes);
+    });
+}
+
+fn blended_bytes(axis: &Axis<f64>, bytes: &[u8], sizes: [usize; 3], dim: usize) -> Vec<u8> {
+    let inner: usize = sizes[dim + 1..].iter().product();
+    let largest = axis.weights.iter().copied().fold(0.0, f64::max);
+    // As many bits as the largest weight leaves room for.
+    let scaled = |weight: f64, bits: u32| {
+        let weight = weight * f64::from(1_u32 << bits);
+        (if weight < 0.0 { weight - 0.5 } else { weight + 0.5 }) as i32
+    };
+    let bits = (0..21).find(|&bits| scaled(largest, bits + 1) >= 1 << 15).unwrap_or(21);
+    let mut blended = Vec::with_capacity(bytes.len() / sizes[dim].max(1) * axis.len());
+    for slab in bytes.chunks_exact(sizes[dim] * inner) {
+        for index in 0..axis.len() {
+            for column in 0..inner {
+                let half = if bits == 0 { 0 } else { 1_i32 << (bits - 1) };
+                let sum = axis.of(index).fold(half, |sum, (place, weight)| {
+                    sum + i32::from(slab[place * inner + column]) * scaled(weight, bits)
+                });
+                blended.push((sum >> bits).clamp(0, 255) as u8);
+            }
+        }
+    }
+    blended
 }

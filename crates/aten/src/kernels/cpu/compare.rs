@@ -4,14 +4,14 @@ use c10_core::Complex;
 
 use crate::error::Result;
 use crate::iter::TensorIter;
-use crate::iter::blocks::{binary, binary_simd, compute, unary, unary_simd};
+use crate::iter::blocks::{binary, compute, unary};
 use crate::math::Integer;
 
 macro_rules! comparisons {
     ($($name:ident $operator:tt [$($lane:ty),*];)*) => {$(
         pub(crate) fn $name(iter: &TensorIter<'_>) -> Result<()> {
             compute!(iter.common_dtype(), stringify!($name), [$($lane),*], T => {
-                binary_simd(iter, #[inline(always)] |a: T, b: T| a $operator b)
+                binary(iter, |a: T, b: T| a $operator b)
             })
         }
     )*};
@@ -32,7 +32,7 @@ macro_rules! bits {
                 iter.common_dtype(),
                 stringify!($name),
                 [bool, u8, i8, u16, i16, u32, i32, u64, i64],
-                T => binary_simd(iter, #[inline(always)] |a: T, b: T| a $operator b)
+                T => binary(iter, |a: T, b: T| a $operator b)
             )
         }
     )*};
@@ -45,7 +45,7 @@ bits! {
 
 pub(crate) fn bitwise_not(iter: &TensorIter<'_>) -> Result<()> {
     compute!(iter.common_dtype(), "bitwise_not", [bool, u8, i8, i16, i32, i64], T => {
-        unary_simd(iter, #[inline(always)] |a: T| !a)
+        unary(iter, |a: T| !a)
     })
 }
 

@@ -1,13 +1,14 @@
 //! Copies with conversion between dtypes.
 
-use c10_core::{Complex, F8E4M3Fn, F8E5M2, bf16, f16};
+use c10_core::{Complex, F8E4M3Fn, F8E5M2, ScalarType, bf16, f16};
 
 use crate::error::Result;
 use crate::iter::TensorIter;
 use crate::iter::loops::{self, Elem, dispatch};
 
 /// `out = a`, converted as PyTorch's `static_cast` and Rust's `as` convert: a float beyond an integer's range
-/// becomes its nearest end, a NaN 0; a complex number loses its imaginary part.
+/// becomes its nearest end, a NaN 0; a complex number loses its imaginary part. For dtypes with no
+/// [way between](way_between) them.
 pub(crate) fn convert(iter: &TensorIter<'_>) -> Result<()> {
     if iter.dtype(0) == iter.dtype(1) {
         return same(iter);
@@ -19,8 +20,32 @@ pub(crate) fn convert(iter: &TensorIter<'_>) -> Result<()> {
             bool, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>,
             F8E4M3Fn, F8E5M2
         ],
-        A => from::<A>(iter)
+        A => A::to(iter)
     )
+}
+
+/// The dtype by which a conversion goes in two steps, where no loop does it in one.
+///
+/// Not all of the 324 pairs of dtypes have a loop: only those that are both common, those from what a number may
+/// be (`fill_`), and those from and to the widest of the first one's category. That holds every number of the
+/// category, so that nothing is lost on the way.
+pub(crate) fn way_between(from: ScalarType, to: ScalarType) -> Option<ScalarType> {
+    use ScalarType as S;
+    let widest = match from {
+        S::UInt64 => S::UInt64,
+        _ if from.is_complex() => S::Complex128,
+        _ if from.is_floating_point() => S::Float64,
+        _ => S::Int64,
+    };
+    let is_common = |dtype| {
+        matches!(
+            dtype,
+            S::Bool | S::UInt8 | S::Int32 | S::Int64 | S::Float16 | S::BFloat16 | S::Float32 | S::Float64
+        )
+    };
+    let is_full = matches!(from, S::Bool | S::Float32) || from == widest;
+    let direct = is_full || from == to || to == widest || (is_common(from) && is_common(to));
+    if direct { None } else { Some(widest) }
 }
 
 /// A copy without conversion keeps every bit, those of a NaN too.
@@ -36,16 +61,33 @@ fn same(iter: &TensorIter<'_>) -> Result<()> {
     )
 }
 
-fn from<A: Convert>(iter: &TensorIter<'_>) -> Result<()> {
-    dispatch!(
-        iter.dtype(0),
-        "copy_",
-        [
-            bool, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>,
-            F8E4M3Fn, F8E5M2
-        ],
-        O => loops::unary(iter, |a: A| O::of(a.wide()))
-    )
+/// The loops of a dtype that is converted.
+trait Source: Convert {
+    fn to(iter: &TensorIter<'_>) -> Result<()>;
+}
+
+macro_rules! sources {
+    ($($to:tt => $($from:ty),*;)*) => {$(
+        sources! { @each $to $($from),* }
+    )*};
+    (@each $to:tt $($from:ty),*) => {$(
+        impl Source for $from {
+            fn to(iter: &TensorIter<'_>) -> Result<()> {
+                dispatch!(iter.dtype(0), "copy_", $to, O => loops::unary(iter, |a: $from| O::of(a.wide())))
+            }
+        }
+    )*};
+}
+sources! {
+    [
+        bool, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>,
+        F8E4M3Fn, F8E5M2
+    ] => bool, u64, i64, f32, f64, Complex<f64>;
+    [bool, u8, i32, i64, f16, bf16, f32, f64] => u8, i32, f16, bf16;
+    [i64] => i8, u16, i16, u32;
+    [f64] => F8E4M3Fn, F8E5M2;
+    [Complex<f64>] => Complex<f16>;
+    [Complex<f16>, Complex<f64>] => Complex<f32>;
 }
 
 /// An element on its way from one dtype to another, without loss.

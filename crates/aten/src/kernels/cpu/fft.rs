@@ -86,22 +86,34 @@ impl<T: Weight> Transform<T> {
             self.step(&from[index * stride..], stride * factor, to, rest);
         }
         for index in 0..part {
-            let twiddle = |term: usize| self.roots[term * index * stride];
+            // What is not turned is not multiplied either, so that an infinity does not become a NaN.
+            let turned = |value: Complex<T>, term: usize| match index {
+                0 => value,
+                _ => mul(value, self.roots[term * index * stride]),
+            };
             match factor {
                 2 => {
-                    let (a, b) = (to[index], mul(to[index + part], twiddle(1)));
+                    let (a, b) = (to[index], turned(to[index + part], 1));
                     to[index] = add(a, b);
                     to[index + part] = sub(a, b);
                 }
-                4 => self.four(to, index, part, [twiddle(1), twiddle(2), twiddle(3)]),
-                _ => self.any(to, index, part, factor, twiddle),
+                4 => {
+                    let terms = [1, 2, 3].map(|term| turned(to[index + term * part], term));
+                    self.four(to, index, part, terms);
+                }
+                _ => {
+                    let mut terms = [Complex::default(); LARGEST_FACTOR];
+                    for (term, value) in terms[..factor].iter_mut().enumerate() {
+                        *value = if term == 0 { to[index] } else { turned(to[index + term * part], term) };
+                    }
+                    self.any(to, index, part, &terms[..factor]);
+                }
             }
         }
     }
 
-    fn four(&self, to: &mut [Complex<T>], index: usize, part: usize, twiddles: [Complex<T>; 3]) {
+    fn four(&self, to: &mut [Complex<T>], index: usize, part: usize, [b, c, d]: [Complex<T>; 3]) {
         let a = to[index];
-        let [b, c, d] = std::array::from_fn(|term| mul(to[index + (term + 1) * part], twiddles[term]));
         let (even, odd) = (add(a, c), sub(a, c));
         let (sum, difference) = (add(b, d), sub(b, d));
         // A quarter of the circle, in the transform's direction.
@@ -112,21 +124,14 @@ impl<T: Weight> Transform<T> {
         to[index + 3 * part] = sub(odd, turned);
     }
 
-    fn any(
-        &self,
-        to: &mut [Complex<T>],
-        index: usize,
-        part: usize,
-        factor: usize,
-        twiddle: impl Fn(usize) -> Complex<T>,
-    ) {
-        let mut terms = [Complex::default(); LARGEST_FACTOR];
-        for (term, value) in terms[..factor].iter_mut().enumerate() {
-            *value = mul(to[index + term * part], twiddle(term));
-        }
+    fn any(&self, to: &mut [Complex<T>], index: usize, part: usize, terms: &[Complex<T>]) {
+        let factor = terms.len();
         let step = self.len / factor;
         for output in 0..factor {
-            let product = |term: usize| mul(terms[term], self.roots[term * output % factor * step]);
+            let product = |term: usize| match term * output % factor {
+                0 => terms[term],
+                turn => mul(terms[term], self.roots[turn * step]),
+            };
             to[index + output * part] = (1..factor).map(product).fold(terms[0], add);
         }
     }

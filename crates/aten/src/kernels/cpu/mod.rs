@@ -2,16 +2,21 @@
 
 pub(crate) mod activation;
 pub(crate) mod binary;
-pub(crate) mod conj;
 pub(crate) mod conv;
+pub(crate) mod conj;
 pub(crate) mod copy;
 pub(crate) mod matmul;
+pub(crate) mod distance;
+pub(crate) mod grid_sample;
+pub(crate) mod fft;
 pub(crate) mod blend;
 pub(crate) mod gather;
 pub(crate) mod pool;
 pub(crate) mod window;
 pub(crate) mod sum;
 pub(crate) mod reduce;
+pub(crate) mod norm;
+pub(crate) mod class_loss;
 pub(crate) mod scan;
 pub(crate) mod softmax;
 pub(crate) mod to_vec;

@@ -4,7 +4,7 @@ use c10_core::{Complex, Scalar, ScalarType};
 
 use crate::error::Result;
 use crate::iter::TensorIter;
-use crate::iter::blocks::{compute, ternary, ternary_simd, unary_simd};
+use crate::iter::blocks::{compute, ternary, ternary_simd, unary, unary_simd};
 use crate::math::{ComplexFloat, Float};
 
 /// `out = a + value * b * c`.
@@ -14,7 +14,11 @@ pub(crate) fn addcmul(iter: &TensorIter<'_>, value: Scalar) -> Result<()> {
             let value = value.to::<T>()?;
             ternary(iter, |a: T, b: T, c: T| a.wrapping_add(value.wrapping_mul(b).wrapping_mul(c)))
         }),
-        dtype => compute!(dtype, "addcmul", [f32, f64, Complex<f32>, Complex<f64>], T => {
+        dtype if dtype.is_complex() => compute!(dtype, "addcmul", [Complex<f32>, Complex<f64>], T => {
+            let value = value.to::<T>()?;
+            ternary(iter, |a: T, b: T, c: T| a + value * b * c)
+        }),
+        dtype => compute!(dtype, "addcmul", [f32, f64], T => {
             let value = value.to::<T>()?;
             ternary_simd(iter, #[inline(always)] |a: T, b: T, c: T| a + value * b * c)
         }),
@@ -23,10 +27,16 @@ pub(crate) fn addcmul(iter: &TensorIter<'_>, value: Scalar) -> Result<()> {
 
 /// `out = a + value * b / c`.
 pub(crate) fn addcdiv(iter: &TensorIter<'_>, value: Scalar) -> Result<()> {
-    compute!(iter.common_dtype(), "addcdiv", [f32, f64, Complex<f32>, Complex<f64>], T => {
-        let value = value.to::<T>()?;
-        ternary_simd(iter, #[inline(always)] |a: T, b: T, c: T| a + value * b / c)
-    })
+    match iter.common_dtype() {
+        dtype if dtype.is_complex() => compute!(dtype, "addcdiv", [Complex<f32>, Complex<f64>], T => {
+            let value = value.to::<T>()?;
+            ternary(iter, |a: T, b: T, c: T| a + value * b / c)
+        }),
+        dtype => compute!(dtype, "addcdiv", [f32, f64], T => {
+            let value = value.to::<T>()?;
+            ternary_simd(iter, #[inline(always)] |a: T, b: T, c: T| a + value * b / c)
+        }),
+    }
 }
 
 /// `out = a + weight * (b - a)`, from the nearer end.
@@ -54,7 +64,7 @@ pub(crate) fn choose(iter: &TensorIter<'_>) -> Result<()> {
         iter.common_dtype(),
         "where",
         [bool, u8, i8, u16, i16, u32, i32, u64, i64, f32, f64, Complex<f32>, Complex<f64>],
-        T => ternary_simd(iter, #[inline(always)] |condition: bool, a: T, b: T| if condition { a } else { b })
+        T => ternary(iter, |condition: bool, a: T, b: T| if condition { a } else { b })
     )
 }
 
@@ -63,7 +73,7 @@ pub(crate) fn clamp(iter: &TensorIter<'_>) -> Result<()> {
     match iter.common_dtype() {
         dtype if dtype.is_integral(true) => {
             compute!(dtype, "clamp", [u8, i8, u16, i16, u32, i32, u64, i64], T => {
-                ternary_simd(iter, #[inline(always)] |x: T, low: T, high: T| x.max(low).min(high))
+                ternary(iter, |x: T, low: T, high: T| x.max(low).min(high))
             })
         }
         dtype => compute!(dtype, "clamp", [f32, f64], T => {
@@ -79,7 +89,7 @@ pub(crate) fn clamp_numbers(iter: &TensorIter<'_>, low: Option<Scalar>, high: Op
             compute!(dtype, "clamp", [u8, i8, u16, i16, u32, i32, u64, i64], T => {
                 let low = low.map_or(T::MIN, |low| integer_limit(low) .clamp(T::MIN.into(), T::MAX.into()) as T);
                 let high = high.map_or(T::MAX, |high| integer_limit(high).clamp(T::MIN.into(), T::MAX.into()) as T);
-                unary_simd(iter, #[inline(always)] |x: T| x.max(low).min(high))
+                unary(iter, |x: T| x.max(low).min(high))
             })
         }
         dtype => compute!(dtype, "clamp", [f32, f64], T => {

@@ -11,7 +11,7 @@ use crate::math::{ComplexFloat, Float, Integer};
 pub(crate) fn abs(iter: &TensorIter<'_>) -> Result<()> {
     match iter.common_dtype() {
         dtype if dtype.is_integral(false) => compute!(dtype, "abs", [u8, i8, i16, i32, i64], T => {
-            unary_simd(iter, #[inline(always)] |x: T| Integer::abs(x))
+            unary(iter, |x: T| Integer::abs(x))
         }),
         ScalarType::Complex128 => unary(iter, |z: Complex<f64>| z.abs()),
         dtype if dtype.is_complex() => unary(iter, |z: Complex<f32>| z.abs()),
@@ -24,10 +24,10 @@ pub(crate) fn abs(iter: &TensorIter<'_>) -> Result<()> {
 pub(crate) fn neg(iter: &TensorIter<'_>) -> Result<()> {
     match iter.common_dtype() {
         dtype if dtype.is_integral(false) => compute!(dtype, "neg", [u8, i8, i16, i32, i64], T => {
-            unary_simd(iter, #[inline(always)] |x: T| x.wrapping_neg())
+            unary(iter, |x: T| x.wrapping_neg())
         }),
         dtype => compute!(dtype, "neg", [f32, f64, Complex<f32>, Complex<f64>], T => {
-            unary_simd(iter, #[inline(always)] |x: T| -x)
+            unary(iter, |x: T| -x)
         }),
     }
 }
@@ -37,7 +37,7 @@ pub(crate) fn sgn(iter: &TensorIter<'_>) -> Result<()> {
     match iter.common_dtype() {
         ScalarType::Bool => unary(iter, |x: bool| x),
         dtype if dtype.is_integral(false) => compute!(dtype, "sign", [u8, i8, i16, i32, i64], T => {
-            unary_simd(iter, #[inline(always)] |x: T| Integer::sign(x))
+            unary(iter, |x: T| Integer::sign(x))
         }),
         dtype if dtype.is_complex() => compute!(dtype, "sgn", [Complex<f32>, Complex<f64>], C => {
             unary(iter, |z: C| ComplexFloat::sgn(z))
@@ -94,15 +94,6 @@ pub(crate) fn round_decimals(iter: &TensorIter<'_>, decimals: i64) -> Result<()>
             unary(iter, |x: T| Float::round(x * scale) / scale)
         }
     })
-}
-
-pub(crate) fn conj(iter: &TensorIter<'_>) -> Result<()> {
-    match iter.common_dtype() {
-        dtype if dtype.is_complex() => compute!(dtype, "conj", [Complex<f32>, Complex<f64>], C => {
-            unary(iter, |z: C| z.conj())
-        }),
-        _ => identity(iter),
-    }
 }
 
 /// NaN and infinities replaced; `None` stands for the end of the range.

@@ -5,7 +5,7 @@
 
 use c10_core::{bf16, f16};
 
-use super::reduce::{Ordered, RealElement, Reduced};
+use super::reduce::{Ordered, RealElement};
 use super::scan::Split;
 use crate::error::Result;
 use crate::iter::loops::dispatch;
@@ -113,7 +113,7 @@ fn forward_row<T: RealElement>(x: &[T], out: &mut [T], kind: Kind) {
         }
         return;
     }
-    if std::mem::size_of::<T>() < std::mem::size_of::<Real<T>>() {
+    if size_of::<T>() < size_of::<Real<T>>() {
         // Rounded once, not the exponential and the quotient.
         let sum = fold(x, zero, |sum, x: T| sum + Float::exp(x.widen() - max), |a, b| a + b);
         let scale = <Real<T> as Float>::ONE / sum;

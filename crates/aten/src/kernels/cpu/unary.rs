@@ -143,10 +143,10 @@ fn angles<T: Float + Lane>(
 pub(crate) fn square(iter: &TensorIter<'_>) -> Result<()> {
     match iter.common_dtype() {
         dtype if dtype.is_integral(false) => compute!(dtype, "square", [u8, i8, i16, i32, i64], T => {
-            unary_simd(iter, #[inline(always)] |x: T| x.wrapping_mul(x))
+            unary(iter, |x: T| x.wrapping_mul(x))
         }),
         dtype => compute!(dtype, "square", [f32, f64, Complex<f32>, Complex<f64>], T => {
-            unary_simd(iter, #[inline(always)] |x: T| x * x)
+            unary(iter, |x: T| x * x)
         }),
     }
 }

@@ -40,6 +40,9 @@ pub(in crate::math) fn polygamma(n: i64, x: f64) -> f64 {
     if n == 0 {
         return digamma(x);
     }
+    if n == 1 && x == f64::INFINITY {
+        return 0.0;
+    }
     let sign = if n % 2 == 0 { -1.0 } else { 1.0 };
     if n == 1 && x < 0.5 {
         // The reflection of trigamma, which the sum of zeta does not reach.

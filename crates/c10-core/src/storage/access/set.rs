@@ -52,6 +52,9 @@ pub struct AccessSet<'a> {
     reads: usize,
     host: bool,
     _held: Held,
+    /// The handles that keep the operands, if the set borrows nobody's. Last: the end of one may be that of its
+    /// memory, when this thread has given all back.
+    _handles: Vec<Storage>,
 }
 
 /// A storage as one of the set's operands.
@@ -105,18 +108,52 @@ impl Access {
         let mut operands = Few::with_capacity(reads.len() + writes.len());
         reads.iter().for_each(|storage| add(&mut operands, storage.as_impl(), Mode::Shared));
         writes.iter().for_each(|storage| add(&mut operands, storage.as_impl(), Mode::Exclusive));
-        if operands.len() > INLINE {
-            merge(&mut operands);
-        }
-        if !try_all(&operands, options.host) {
-            lock_all(&operands, options.host)?;
-        }
-        if options.bump_version {
-            let written = locks(&operands).filter(|operand| operand.mode == Mode::Exclusive);
-            written.for_each(|operand| operand.storage.bump_version());
-        }
-        Ok(AccessSet { operands, reads: reads.len(), host: options.host, _held: Held::new() })
+        take(operands, reads.len(), options, Vec::new())
     }
+
+    /// [`acquire_with`](Self::acquire_with), of the first `reads` handles to read and the rest to write, which the
+    /// set keeps.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire), and [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when
+    /// there are fewer handles.
+    pub fn acquire_owned(
+        handles: Vec<Storage>,
+        reads: usize,
+        options: AccessOptions,
+    ) -> Result<AccessSet<'static>> {
+        if reads > handles.len() {
+            return Err(no_operand("read", reads, handles.len()));
+        }
+        let mut operands = Few::with_capacity(handles.len());
+        for (i, handle) in handles.iter().enumerate() {
+            // SAFETY: the handle keeps it in its place, and the set keeps the handle until its locks are given
+            // back. No method of the set lends what outlives the set.
+            let storage: &'static StorageImpl = unsafe { &*ptr::from_ref(handle.as_impl()) };
+            add(&mut operands, storage, if i < reads { Mode::Shared } else { Mode::Exclusive });
+        }
+        take(operands, reads, options, handles)
+    }
+}
+
+#[inline]
+fn take(
+    mut operands: Few<Operand<'_>>,
+    reads: usize,
+    options: AccessOptions,
+    handles: Vec<Storage>,
+) -> Result<AccessSet<'_>> {
+    if operands.len() > INLINE {
+        merge(&mut operands);
+    }
+    if !try_all(&operands, options.host) {
+        lock_all(&operands, options.host)?;
+    }
+    if options.bump_version {
+        let written = locks(&operands).filter(|operand| operand.mode == Mode::Exclusive);
+        written.for_each(|operand| operand.storage.bump_version());
+    }
+    Ok(AccessSet { operands, reads, host: options.host, _held: Held::new(), _handles: handles })
 }
 
 /// Adds an operand. Of few, those of one storage find each other here; of many, [`merge`] does it.
@@ -293,6 +330,19 @@ impl AccessSet<'_> {
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when there is no such operand.
     pub fn read_ptr(&self, i: usize) -> Result<(*const u8, usize)> {
         self.read_operand(i).map(|operand| (operand.storage.address().cast_const(), operand.storage.size()))
+    }
+
+    /// The address of the write operand `i`, for who answers for how it is used beside what else is lent.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when there is no such operand.
+    pub fn write_address(&self, i: usize) -> Result<*mut u8> {
+        self.write_operand(i).map(|operand| operand.storage.address())
+    }
+
+    /// Whether the set was acquired for the host.
+    pub fn is_for_host(&self) -> bool {
+        self.host
     }
 
     /// The address of the write operand `i`, and how many bytes there are.

@@ -39,7 +39,7 @@ pub(crate) trait Ordered: Plain + PartialOrd {
 
 /// A real float, computed with in `f32` at least.
 pub(crate) trait RealElement: Reduced<Acc = <Self as RealElement>::Real> + Ordered {
-    type Real: Float + Number;
+    type Real: Float + Number + Plain;
 }
 
 impl RealElement for f16 {

@@ -46,8 +46,8 @@ pub(crate) trait Reducer: Sync {
         let chunks = xs.chunks_exact(LANES);
         let rest = chunks.remainder();
         for (k, chunk) in chunks.enumerate() {
-            for lane in 0..LANES {
-                acc[lane] = self.step(acc[lane], chunk[lane], first + k * LANES + lane);
+            for (lane, (acc, &x)) in acc.iter_mut().zip(chunk).enumerate() {
+                *acc = self.step(*acc, x, first + k * LANES + lane);
             }
         }
         let done = xs.len() - rest.len();

@@ -19,7 +19,7 @@ pub(crate) use engine::{Reducer, reduce};
 pub(crate) use extremum::{Side, arg_extremum, extremum, extremum_with_index, min_and_max};
 pub(crate) use layout::{Layout, Order};
 pub(crate) use logic::{Truth, count_nonzero, truth};
-pub(crate) use moments::{Moment, moments};
+pub(crate) use moments::{Element as MomentElement, Moment, means_and_squares, moments};
 pub(crate) use norm::{log_sum_exp, vector_norm};
 pub(crate) use sum::{mean, nan_mean, nan_sum, product, sum};
 

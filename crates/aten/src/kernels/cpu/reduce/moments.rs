@@ -6,9 +6,9 @@ use std::marker::PhantomData;
 use c10_core::{Complex, bf16, f16};
 
 use super::element::Reduced;
-use super::engine::Reducer;
+use super::engine::{Reducer, reduce};
 use super::into_two;
-use super::layout::Order;
+use super::layout::{Layout, Order};
 use crate::error::Result;
 use crate::iter::loops::dispatch;
 use crate::ops::Output;
@@ -30,7 +30,7 @@ struct Moments<M> {
 }
 
 /// A mean: real or complex.
-trait Mean: Copy + Send + Sync {
+pub(crate) trait Mean: Copy + Send + Sync {
     const ZERO: Self;
     fn add_scaled(self, other: Self, factor: f64) -> Self;
     /// The square of the distance.
@@ -62,7 +62,7 @@ impl Mean for Complex<f64> {
 }
 
 /// An element that has moments.
-trait Element: Reduced {
+pub(crate) trait Element: Reduced {
     type Mean: Mean;
     type Real: Plain;
     fn wide(self) -> Self::Mean;
@@ -171,8 +171,8 @@ impl<T: Element> Reducer for Spread<T> {
         let (chunks, rest) = (xs.chunks_exact(LANES), xs.chunks_exact(LANES).remainder());
         let mut sums = [T::Mean::ZERO; LANES];
         for chunk in chunks.clone() {
-            for lane in 0..LANES {
-                sums[lane] = sums[lane].add_scaled(chunk[lane].wide(), 1.0);
+            for (sum, x) in sums.iter_mut().zip(chunk) {
+                *sum = sum.add_scaled(x.wide(), 1.0);
             }
         }
         let sum = sums.into_iter().chain(rest.iter().map(|x| x.wide()));
@@ -180,8 +180,8 @@ impl<T: Element> Reducer for Spread<T> {
         let mean = T::Mean::ZERO.add_scaled(sum, 1.0 / n);
         let mut squares = [0.0; LANES];
         for chunk in chunks {
-            for lane in 0..LANES {
-                squares[lane] += mean.distance(chunk[lane].wide());
+            for (square, x) in squares.iter_mut().zip(chunk) {
+                *square += mean.distance(x.wide());
             }
         }
         let squares = squares.into_iter().chain(rest.iter().map(|x| mean.distance(x.wide()))).sum();
@@ -212,4 +212,36 @@ pub(crate) fn moments(
             into_two(input, outs, mask, Order::Any, &Spread::<T>(PhantomData), finish)
         }
     )
+}
+
+/// A sum in `f64`.
+struct WideSum<T>(PhantomData<T>);
+
+impl<T: Element<Mean = f64>> Reducer for WideSum<T> {
+    type In = T;
+    type Acc = f64;
+    #[inline(always)]
+    fn start(&self) -> f64 {
+        0.0
+    }
+    #[inline(always)]
+    fn step(&self, acc: f64, x: T, _i: usize) -> f64 {
+        acc + x.wide()
+    }
+    #[inline(always)]
+    fn merge(&self, a: f64, b: f64) -> f64 {
+        a + b
+    }
+}
+
+/// Mean and sum of squares around it of each output of a layout, of real elements.
+pub(crate) fn means_and_squares<T: Element<Mean = f64>>(xs: &[T], layout: &Layout) -> Vec<(f64, f64)> {
+    let moments = reduce(&Spread::<T>(PhantomData), xs, layout).into_iter().map(|m| (m.mean, m.squares));
+    let mut moments: Vec<_> = moments.collect();
+    if moments.iter().any(|(mean, _)| mean.is_nan()) {
+        // Infinities on the way are no reason why there is no mean.
+        let sums = reduce(&WideSum::<T>(PhantomData), xs, layout);
+        moments.iter_mut().zip(sums).for_each(|((mean, _), sum)| *mean = sum / layout.count as f64);
+    }
+    moments
 }

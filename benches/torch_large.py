@@ -1,0 +1,74 @@
+"""Times large operators of PyTorch, each when it is asked to: a line with a case's name comes in, a line with
+the nanoseconds of a call goes out. The argument is the number of threads."""
+
+import sys
+import time
+
+try:
+    import torch
+    import torch.nn.functional as F
+except ImportError:
+    print("no torch", flush=True)
+    sys.exit(0)
+
+torch.set_num_threads(int(sys.argv[1]))
+torch.set_grad_enabled(False)
+
+
+def vector(n):
+    return torch.arange(n, dtype=torch.float32).mul_(1e-6)
+
+
+def matrix(rows, columns):
+    return vector(rows * columns).view(rows, columns)
+
+
+def case(name):
+    """The call that a name stands for; its tensors are made here."""
+    if name.startswith("matmul "):
+        n = int(name.split()[1])
+        a, b = matrix(n, n), matrix(n, n)
+        return lambda: a.mm(b)
+    a, b = vector(1_000_000), vector(1_000_000)
+    m, tall, row = matrix(512, 2048), matrix(2048, 512), vector(2048)
+    image, kernel = vector(8 * 64 * 56 * 56).view(8, 64, 56, 56), vector(64 * 64 * 9).view(64, 64, 3, 3)
+    calls = {
+        "add 1e6": lambda: a.add(b),
+        "mul 1e6": lambda: a.mul(b),
+        "exp 1e6": lambda: a.exp(),
+        "sum 1e6": lambda: a.sum(),
+        "add of transposed 512x2048": lambda: m.t().add(tall),
+        "broadcast add 512x2048 + 2048": lambda: m.add(row),
+        "softmax 2048x512": lambda: tall.softmax(1),
+        "conv2d 8x64x56x56, 64 of 3x3": lambda: F.conv2d(image, kernel, padding=1),
+    }
+    return calls.get(name)
+
+
+def calls_for(call):
+    count = 1
+    while True:
+        began = time.perf_counter_ns()
+        for _ in range(count):
+            call()
+        if time.perf_counter_ns() - began >= 20e6 or count >= 1 << 20:
+            return count
+        count *= 2
+
+
+known = {}
+print("torch " + torch.__version__, flush=True)
+for line in sys.stdin:
+    name = line.strip()
+    if name not in known:
+        call = case(name)
+        # Tensors of one case at a time.
+        known = {name: (call, calls_for(call) if call else 0)}
+    call, count = known[name]
+    if call is None:
+        print("unknown", flush=True)
+        continue
+    began = time.perf_counter_ns()
+    for _ in range(count):
+        call()
+    print((time.perf_counter_ns() - began) / count, flush=True)
