@@ -106,7 +106,7 @@ pub(super) fn fill_fresh(tensor: &Tensor, value: Scalar) -> Result<()> {
 }
 
 /// Whether a number fits a dtype, for tensors that have no elements to tell.
-fn check_value(value: Scalar, dtype: ScalarType) -> Result<()> {
+pub(super) fn check_value(value: Scalar, dtype: ScalarType) -> Result<()> {
     dispatch!(
         dtype,
         "fill_",

@@ -23,8 +23,8 @@ use crate::error::{Error, Result};
 ///
 /// let (a, out) = (Tensor::from_elements(&[1.0_f32, 2.0])?, Tensor::from_elements(&[0.0_f32, 0.0])?);
 /// let mut set = Access::acquire(&[&a], &[&out])?;
-/// let ([a], [out]) = set.slices::<f32, 1, 1>()?;
-/// out.iter_mut().zip(a).for_each(|(out, a)| *out = 2.0 * a);
+/// let ([read], [written]) = set.slices::<f32, 1, 1>()?;
+/// written.iter_mut().zip(read).for_each(|(out, a)| *out = 2.0 * a);
 /// drop(set);
 /// assert_eq!(out.to_vec::<f32>()?, [2.0, 4.0]);
 /// # Ok::<(), aten::Error>(())

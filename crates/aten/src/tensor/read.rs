@@ -5,6 +5,7 @@ use c10_core::{Complex, Element, Scalar, ScalarType, bf16, f16};
 use super::Tensor;
 use super::access::{Fresh, Plain, access};
 use crate::error::{Error, ErrorKind, Result};
+use crate::kernels::hooked;
 
 impl Tensor {
     /// The one element (`item`, `aten::_local_scalar_dense`).
@@ -15,6 +16,9 @@ impl Tensor {
     pub fn item(&self) -> Result<Scalar> {
         if self.is_meta() {
             return Err(Error::not_implemented("Tensor.item() cannot be called on meta tensors"));
+        }
+        if !self.device().is_cpu() {
+            return hooked::to_host(self)?.item();
         }
         if self.numel() != 1 {
             return Err(Error::new(

@@ -39,10 +39,11 @@ pub(crate) trait Reducer: Sync {
     /// A block of elements, the first of which is element `first`.
     #[inline(always)]
     fn block(&self, xs: &[Self::In], first: usize) -> Self::Acc {
-        let mut acc = [self.start(); LANES];
-        if xs.len() < LANES {
-            return xs.iter().enumerate().fold(acc[0], |acc, (i, &x)| self.step(acc, x, first + i));
+        // Lanes are worth their code where they become vectors.
+        if !Self::VECTORISED || xs.len() < LANES {
+            return xs.iter().enumerate().fold(self.start(), |acc, (i, &x)| self.step(acc, x, first + i));
         }
+        let mut acc = [self.start(); LANES];
         let chunks = xs.chunks_exact(LANES);
         let rest = chunks.remainder();
         for (k, chunk) in chunks.enumerate() {
@@ -99,6 +100,9 @@ pub(crate) fn reduce<R: Reducer>(reducer: &R, input: &[R::In], layout: &Layout) 
 }
 
 /// Runs a loop of a reducer as compiled for this machine's instruction set, or for all.
+///
+/// Only what is compiled several times has to be inlined into the copies: the others call one copy of
+/// `range` and `columns`.
 #[inline(always)]
 fn vectorised<R: Reducer, T>(body: impl FnOnce() -> T) -> T {
     if R::VECTORISED { simd::dispatch(body) } else { body() }
@@ -129,6 +133,32 @@ fn chunked<R: Reducer>(reducer: &R, input: &[R::In], layout: &Layout, output: us
 /// Elements `begin..end` of an output.
 #[inline(always)]
 fn range<R: Reducer>(
+    reducer: &R,
+    input: &[R::In],
+    layout: &Layout,
+    base: usize,
+    begin: usize,
+    end: usize,
+) -> R::Acc {
+    #[inline(never)]
+    fn called<R: Reducer>(
+        reducer: &R,
+        input: &[R::In],
+        layout: &Layout,
+        base: usize,
+        span: (usize, usize),
+    ) -> R::Acc {
+        inlined_range(reducer, input, layout, base, span.0, span.1)
+    }
+    if R::VECTORISED {
+        inlined_range(reducer, input, layout, base, begin, end)
+    } else {
+        called(reducer, input, layout, base, (begin, end))
+    }
+}
+
+#[inline(always)]
+fn inlined_range<R: Reducer>(
     reducer: &R,
     input: &[R::In],
     layout: &Layout,
