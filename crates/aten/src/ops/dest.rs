@@ -4,7 +4,7 @@
 use c10_core::{MemoryFormat, ScalarType};
 
 use crate::error::{Error, Result};
-use crate::tensor::{Dims, New, Tensor};
+use crate::tensor::{Dims, New, Tensor, access, for_words};
 use crate::{kernels, shape};
 
 /// Where a result goes.
@@ -104,7 +104,7 @@ impl<'a> Dest<'a> {
         let output =
             self.output(New::strided(this.sizes(), strides, this.dtype(), this.device()), &inputs)?;
         if !output.is_meta() && !output.tensor.is_same(this) {
-            kernels::copy_fresh(&output.tensor, this)?;
+            begin_with(&output, this)?;
         }
         Ok(output)
     }
@@ -133,6 +133,21 @@ impl<'a> Dest<'a> {
         }
         crate::iter::overlap::check_no_internal_overlap(dest)
     }
+}
+
+/// Copies `this`, which has the output's sizes and dtype, to where an operator then writes.
+fn begin_with(output: &Output<'_>, this: &Tensor) -> Result<()> {
+    if !this.device().is_cpu() || !output.tensor.device().is_cpu() {
+        return kernels::copy_fresh(&output.tensor, this);
+    }
+    access([this], [&output.tensor], output.fresh(), |[src], [to]| {
+        let strides = Dims::from(to.strides());
+        for_words!(src.dtype(), W => {
+            let to = to.elements::<W>()?;
+            kernels::cpu::strided::copy(src.sizes(), to, &strides, src.elements::<W>()?, src.strides());
+            Ok(())
+        })
+    })
 }
 
 impl Output<'_> {

@@ -359,7 +359,7 @@ fn bag_dense_backward(
     }
     let rows = values_below(indices, num_weights, 0)?;
     if mode == BagMode::Max {
-        return max_backward(grad, max_indices, &sizes);
+        return max_backward(grad, max_indices, bag_size, &sizes);
     }
     let bag_of = values_below(offset2bag, bag_count, 0)?;
     if bag_of.len() != rows.len() {
@@ -394,15 +394,16 @@ fn bag_dense_backward(
     })
 }
 
-/// Each gradient goes to the row that was the greatest there.
-fn max_backward(grad: &Tensor, max_indices: &Tensor, sizes: &[i64; 2]) -> Result<Tensor> {
+/// Each gradient goes to the row that was the greatest there; that of a bag of nothing goes nowhere.
+fn max_backward(grad: &Tensor, max_indices: &Tensor, bag_size: &Tensor, sizes: &[i64; 2]) -> Result<Tensor> {
     let rows = values_below(max_indices, sizes[0], 0)?;
     if rows.len() as i64 != grad.numel() {
         return Err(Error::shape("there is not one greatest row for each element of the gradient"));
     }
-    let width = sizes[1] as usize;
-    let places =
-        rows.iter().enumerate().map(|(at, &row)| (row as usize * width + at % width.max(1), at, 1.0));
+    let (width, counted) = (sizes[1] as usize, super::index_values::values(bag_size)?);
+    let is_filled = |at: usize| counted.get(at / width.max(1)).is_none_or(|&count| count > 0);
+    let filled = rows.iter().enumerate().filter(|(at, _)| is_filled(*at));
+    let places = filled.map(|(at, &row)| (row as usize * width + at % width.max(1), at, 1.0));
     dispatch!(grad.dtype(), "embedding_bag_backward", [f16, bf16, f32, f64], T => {
         made(&add_rows::<T>(sizes[0] as usize * width, 1, &grad.to_vec::<T>()?, places), sizes, grad)
     })

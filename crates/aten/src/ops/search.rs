@@ -252,6 +252,12 @@ fn histc(dest: Dest<'_>, this: &Tensor, bins: i64, min: Scalar, max: Scalar) -> 
     if bins <= 0 {
         return Err(Error::invalid_argument(format!("torch.histc(): bins must be > 0, but got {bins}")));
     }
+    if matches!(this.dtype(), ScalarType::Float16 | ScalarType::BFloat16) {
+        let counts = histc(Dest::New, &this.to_dtype(ScalarType::Float32)?, bins, min, max)?.new_tensor();
+        let out = dest.output(New::contiguous([bins], this.dtype(), this.device()), &[this])?;
+        crate::kernels::copy_fresh(out.tensor(), &counts)?;
+        return out.finish();
+    }
     let (min, max) = (min.to::<f64>()?, max.to::<f64>()?);
     let new = New::contiguous(Dims::from([bins]), this.dtype(), this.device());
     dispatch!(this.dtype(), "histogram_cpu", [f32, f64], T => {

@@ -163,6 +163,10 @@ pub(crate) fn check_end(end_bytes: usize, nbytes: usize) -> Result<()> {
 }
 
 impl<'a> Read<'a> {
+    pub(crate) fn dtype(&self) -> ScalarType {
+        self.dtype
+    }
+
     /// The type of an element.
     pub fn dtype(&self) -> ScalarType {
         self.dtype
