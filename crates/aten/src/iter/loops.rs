@@ -56,6 +56,7 @@ elements!(
     f32,
     f64,
     Complex<f16>,
+    Complex<bf16>,
     Complex<f32>,
     Complex<f64>,
     F8E4M3Fn,
@@ -210,7 +211,7 @@ pub(super) fn number_bytes(number: Scalar, dtype: ScalarType) -> Result<[u8; 16]
         "number",
         [
             bool, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>,
-            F8E4M3Fn, F8E5M2
+            Complex<bf16>, F8E4M3Fn, F8E5M2
         ],
         T => {
             let value = converted::<T>(number);

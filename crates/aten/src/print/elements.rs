@@ -52,6 +52,7 @@ fn scalars(read: &Read<'_>, dtype: ScalarType, shown: &[usize]) -> Result<Vec<Sc
         S::Float8E5M2 => collect::<F8E5M2>(read, shown, Scalar::from),
         S::Float8E4M3Fn => collect::<F8E4M3Fn>(read, shown, Scalar::from),
         S::Complex32 => collect::<Complex<f16>>(read, shown, Scalar::from),
+        S::BComplex32 => collect::<Complex<bf16>>(read, shown, Scalar::from),
         S::Complex64 => collect::<Complex<f32>>(read, shown, Scalar::from),
         S::Complex128 => collect::<Complex<f64>>(read, shown, Scalar::from),
     }

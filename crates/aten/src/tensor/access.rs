@@ -33,7 +33,7 @@ macro_rules! plain {
     )*};
 }
 plain!(u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64);
-plain!(Complex<f16>, Complex<f32>, Complex<f64>, F8E4M3Fn, F8E5M2);
+plain!(Complex<f16>, Complex<bf16>, Complex<f32>, Complex<f64>, F8E4M3Fn, F8E5M2);
 
 /// The elements of a tensor that is read.
 #[derive(Debug)]
@@ -303,7 +303,7 @@ const fn word_type(dtype: ScalarType) -> ScalarType {
         S::UInt16 | S::Int16 | S::Float16 | S::BFloat16 => S::UInt16,
         S::UInt32 | S::Int32 | S::Float32 => S::UInt32,
         S::UInt64 | S::Int64 | S::Float64 => S::UInt64,
-        S::Complex32 | S::Complex64 | S::Complex128 => dtype,
+        S::Complex32 | S::Complex64 | S::Complex128 | S::BComplex32 => dtype,
     }
 }
 
@@ -313,6 +313,10 @@ macro_rules! for_words {
         match $dtype {
             c10_core::ScalarType::Complex32 => {
                 type $W = c10_core::Complex<c10_core::f16>;
+                $body
+            }
+            c10_core::ScalarType::BComplex32 => {
+                type $W = c10_core::Complex<c10_core::bf16>;
                 $body
             }
             c10_core::ScalarType::Complex64 => {

@@ -42,6 +42,7 @@ impl Tensor {
             S::Float32 => self.first::<f32>().map(Scalar::from),
             S::Float64 => self.first::<f64>().map(Scalar::from),
             S::Complex32 => self.first::<Complex<f16>>().map(Scalar::from),
+            S::BComplex32 => self.first::<Complex<bf16>>().map(Scalar::from),
             S::Complex64 => self.first::<Complex<f32>>().map(Scalar::from),
             S::Complex128 => self.first::<Complex<f64>>().map(Scalar::from),
             other => Err(Error::not_implemented(format!("item of {}", other.name()))),

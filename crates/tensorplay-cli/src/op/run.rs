@@ -9,7 +9,7 @@ use c10_core::{Complex, Device, Scalar};
 
 use super::case::Case;
 use super::outcome::{Alias, Outcome};
-use super::tensor_value::{RecordedType, TensorValue};
+use super::tensor_value::TensorValue;
 use super::tensors::{storage_bytes, tensor_of, value_of};
 use super::values::CaseValue;
 
@@ -75,8 +75,8 @@ impl<'a> Call<'a> {
             CaseValue::Float(value) => Value::from(*value),
             CaseValue::Complex(re, im) => Value::Scalar(Scalar::Complex(Complex::new(*re, *im))),
             CaseValue::Text(text) => Value::Str(text.clone()),
-            CaseValue::Type(RecordedType::Known(dtype)) => Value::ScalarType(*dtype),
-            CaseValue::Type(RecordedType::BComplex32) | CaseValue::Ref(_) => return None,
+            CaseValue::Type(dtype) => Value::ScalarType(*dtype),
+            CaseValue::Ref(_) => return None,
             CaseValue::MemoryFormat(format) => Value::MemoryFormat(*format),
             CaseValue::Layout(layout) => Value::Layout(*layout),
             CaseValue::Device(_) => Value::Device(self.device),
@@ -152,7 +152,7 @@ impl Results<'_> {
             Value::Scalar(Scalar::Double(value)) => CaseValue::Float(*value),
             Value::Scalar(Scalar::Complex(value)) => CaseValue::Complex(value.re, value.im),
             Value::Str(text) => CaseValue::Text(text.clone()),
-            Value::ScalarType(dtype) => CaseValue::Type(RecordedType::Known(*dtype)),
+            Value::ScalarType(dtype) => CaseValue::Type(*dtype),
             Value::Layout(layout) => CaseValue::Layout(*layout),
             Value::MemoryFormat(format) => CaseValue::MemoryFormat(*format),
             Value::Device(device) => CaseValue::Device(*device),

@@ -6,13 +6,13 @@ use aten::Tensor;
 use c10_core::allocator::get_allocator;
 use c10_core::{Device, Storage};
 
-use super::tensor_value::{RecordedType, TensorValue};
+use super::tensor_value::TensorValue;
 
 /// A tensor with the recorded storage, sizes, strides and offset, in memory of its own that can be resized,
 /// or without any on the Meta device; `None` for one that was recorded without values, or of a type that
 /// there is none of.
 pub(super) fn tensor_of(recorded: &TensorValue, device: Device) -> Option<Tensor> {
-    let TensorValue { dtype: RecordedType::Known(dtype), sizes, strides, offset, data: Some(data), .. } =
+    let TensorValue { dtype, sizes, strides, offset, data: Some(data), .. } =
         recorded
     else {
         return None;
@@ -38,7 +38,7 @@ pub(super) fn value_of(tensor: &Tensor) -> Option<TensorValue> {
         storage_bytes(&tensor.storage())?.get(begin..begin + bytes)?.to_vec()
     };
     Some(TensorValue {
-        dtype: RecordedType::Known(tensor.dtype()),
+        dtype: tensor.dtype(),
         sizes,
         strides,
         offset: 0,

@@ -46,6 +46,8 @@ impl<M: Layout> ManagedTensor<M> {
         let device = DLDevice::of(tensor.device()).ok_or_else(|| {
             Error::not_implemented(format!("memory on {} cannot be shared by DLPack", tensor.device()))
         })?;
+        let dtype = DLDataType::of(tensor.dtype())
+            .ok_or_else(|| Error::not_implemented(format!("{} cannot be shared by DLPack", tensor.dtype())))?;
         let geometry = tensor.geometry();
         let is_read_only = geometry.storage.is_read_only();
         if is_read_only && !M::HAS_FLAGS {
@@ -62,7 +64,7 @@ impl<M: Layout> ManagedTensor<M> {
             data: data.cast(),
             device,
             ndim: i32::try_from(shape.len()).map_err(|_| Error::shape("a tensor of so many dimensions"))?,
-            dtype: DLDataType::of(tensor.dtype()),
+            dtype,
             shape: ptr::null_mut(),
             strides: ptr::null_mut(),
             byte_offset: 0,
