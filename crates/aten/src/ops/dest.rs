@@ -71,6 +71,7 @@ impl<'a> Dest<'a> {
             dest.resize_for_output(&new.sizes, &strides)?;
         }
         let direct = dest.dtype() == new.dtype
+            && !dest.has_math_bits()
             && *dest.geometry().strides == *strides
             && !inputs.iter().any(|input| input.is_alias_of(dest));
         let tensor = if direct { dest.clone() } else { new.make()? };
@@ -211,14 +212,14 @@ impl Tensor {
         self.resize_geometry(sizes.clone(), strides.clone())
     }
 
-    /// `contiguous()` for kernels: the tensor itself, or a row-major copy.
+    /// `contiguous()` for kernels: the tensor itself, or a row-major copy. Neither carries a math bit.
     pub(crate) fn to_contiguous(&self) -> Result<Tensor> {
         self.to_format(MemoryFormat::Contiguous)
     }
 
     /// As [`to_contiguous`](Self::to_contiguous), in a memory format.
     pub(crate) fn to_format(&self, format: MemoryFormat) -> Result<Tensor> {
-        if self.is_contiguous_in(format) {
+        if self.is_contiguous_in(format) && !self.has_math_bits() {
             return Ok(self.clone());
         }
         let strides = shape::strides_of_format(&self.sizes(), format)?;
@@ -227,9 +228,10 @@ impl Tensor {
         Ok(copy)
     }
 
-    /// The tensor itself, or a copy of another dtype that keeps the strides where they are dense.
+    /// The tensor itself, or a copy of another dtype that keeps the strides where they are dense. Neither carries
+    /// a math bit.
     pub(crate) fn to_dtype(&self, dtype: c10_core::ScalarType) -> Result<Tensor> {
-        if self.dtype() == dtype {
+        if self.dtype() == dtype && !self.has_math_bits() {
             return Ok(self.clone());
         }
         let strides = shape::dense_strides_like(&self.sizes(), &self.strides())?;

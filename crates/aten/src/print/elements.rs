@@ -28,7 +28,8 @@ pub(super) fn shown(tensor: &Tensor, options: &PrintOptions) -> Result<Shown> {
     }
     // Other devices lend no bytes.
     let tensor = if tensor.device() == Device::CPU { tensor.clone() } else { tensor.to(Device::CPU)? };
-    let values = access([&tensor], [], Fresh::No, |[read], []| scalars(&read, tensor.dtype(), &sizes))?;
+    let tensor = tensor.resolved()?;
+    let values = access([&*tensor], [], Fresh::No, |[read], []| scalars(&read, tensor.dtype(), &sizes))?;
     Ok(Shown { values, sizes, is_cut })
 }
 

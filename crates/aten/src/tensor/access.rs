@@ -91,6 +91,7 @@ fn lend<const R: usize, const W: usize>(
     fresh: Fresh,
     kernel: Lent<'_, R, W>,
 ) -> Result<()> {
+    reads.iter().chain(&writes).try_for_each(|tensor| tensor.check_as_stored())?;
     let read = reads.map(Tensor::geometry);
     let written = writes.map(Tensor::geometry);
     let storages = read.each_ref().map(|g| &g.storage);
@@ -134,9 +135,9 @@ fn lend<const R: usize, const W: usize>(
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArgument`] when a tensor that is written shares its storage with another,
-/// [`ErrorKind::NotImplemented`] when the host cannot reach one, [`ErrorKind::Shape`] when a storage was shrunk
-/// below its tensor, [`ErrorKind::Busy`] when another thread has one that it would have to wait for; else what
+/// [`ErrorKind::InvalidArgument`] when a tensor that is written shares its storage with another, or one has the
+/// conjugate or negative bit, [`ErrorKind::NotImplemented`] when the host cannot reach one, [`ErrorKind::Shape`]
+/// when a storage was shrunk below its tensor, [`ErrorKind::Busy`] when another thread has one that it would have to wait for; else what
 /// `kernel` returns.
 pub fn access_elements<const R: usize, const W: usize, T>(
     reads: [&Tensor; R],
@@ -163,10 +164,6 @@ pub(crate) fn check_end(end_bytes: usize, nbytes: usize) -> Result<()> {
 }
 
 impl<'a> Read<'a> {
-    pub(crate) fn dtype(&self) -> ScalarType {
-        self.dtype
-    }
-
     /// The type of an element.
     pub fn dtype(&self) -> ScalarType {
         self.dtype

@@ -174,7 +174,7 @@ macro_rules! of_one {
             type Output = Result<Tensor>;
 
             fn $method(self) -> Result<Tensor> {
-                self.$named()
+                Tensor::$named(self)
             }
         }
 
@@ -182,7 +182,7 @@ macro_rules! of_one {
             type Output = Result<Tensor>;
 
             fn $method(self) -> Result<Tensor> {
-                self.$named()
+                Tensor::$named(&self)
             }
         }
     )*};

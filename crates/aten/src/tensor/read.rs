@@ -26,6 +26,9 @@ impl Tensor {
                 format!("a Tensor with {} elements cannot be converted to Scalar", self.numel()),
             ));
         }
+        if self.has_math_bits() {
+            return self.resolved()?.item();
+        }
         use ScalarType as S;
         match self.dtype() {
             S::Bool => Ok(Scalar::Bool(self.first::<u8>()? != 0)),

@@ -10,7 +10,7 @@ use c10_core::{Complex, Device, Scalar};
 use super::case::Case;
 use super::outcome::{Alias, Outcome};
 use super::tensor_value::TensorValue;
-use super::tensors::{storage_bytes, tensor_of, value_of};
+use super::tensors::{logical_bytes, tensor_of, value_of};
 use super::values::CaseValue;
 
 /// Calls the operator of a case.
@@ -187,7 +187,7 @@ impl Passed<'_> {
             && *tensor.strides() == *recorded.strides
             && tensor.storage_offset() == recorded.offset as i64;
         // A storage may have grown; what was recorded of it must still be there.
-        let bytes = storage_bytes(&tensor.storage());
+        let bytes = logical_bytes(tensor);
         !is_same
             || !bytes.is_some_and(|bytes| bytes.starts_with(recorded.data.as_deref().unwrap_or_default()))
     }
