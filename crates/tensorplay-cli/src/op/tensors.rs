@@ -12,9 +12,7 @@ use super::tensor_value::TensorValue;
 /// or without any on the Meta device; `None` for one that was recorded without values, or of a type that
 /// there is none of.
 pub(super) fn tensor_of(recorded: &TensorValue, device: Device) -> Option<Tensor> {
-    let TensorValue { dtype, sizes, strides, offset, data: Some(data), .. } =
-        recorded
-    else {
+    let TensorValue { dtype, sizes, strides, offset, data: Some(data), .. } = recorded else {
         return None;
     };
     let storage = Storage::new(data.len(), Arc::clone(get_allocator(device.device_type()).ok()?)).ok()?;
