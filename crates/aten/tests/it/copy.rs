@@ -40,7 +40,10 @@ fn floats_become_integers_in_one_way() {
     let wide = [f64::NAN, f64::INFINITY, -1.5, 3e9, -3e9, 1e19];
     assert_eq!(converted::<f64, u32>(&wide), [0, 0, 4_294_967_295, 3_000_000_000, 1_294_967_296, 0]);
     assert_eq!(converted::<f64, u64>(&wide)[..3], [0, u64::MAX, u64::MAX]);
-    assert_eq!(converted::<f64, u64>(&wide)[3..], [3_000_000_000, 18_446_744_070_709_551_616, 10_000_000_000_000_000_000]);
+    assert_eq!(
+        converted::<f64, u64>(&wide)[3..],
+        [3_000_000_000, 18_446_744_070_709_551_616, 10_000_000_000_000_000_000]
+    );
     assert_eq!(converted::<f32, bool>(&values), [true; 8]);
     assert_eq!(converted::<f32, bool>(&[0.0, -0.0, f32::MIN_POSITIVE]), [false, false, true]);
 }

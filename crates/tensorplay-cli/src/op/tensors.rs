@@ -13,9 +13,7 @@ use super::tensor_value::TensorValue;
 /// there is none of. Where it was the view of a conjugate or a negation it is one again: recorded are the elements
 /// that it has, and the storage holds those that the view is of.
 pub(super) fn tensor_of(recorded: &TensorValue, device: Device) -> Option<Tensor> {
-    let TensorValue { dtype, sizes, strides, offset, data: Some(data), .. } =
-        recorded
-    else {
+    let TensorValue { dtype, sizes, strides, offset, data: Some(data), .. } = recorded else {
         return None;
     };
     let storage = Storage::new(data.len(), Arc::clone(get_allocator(device.device_type()).ok()?)).ok()?;

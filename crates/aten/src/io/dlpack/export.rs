@@ -48,8 +48,9 @@ impl<M: Layout> ManagedTensor<M> {
         let device = DLDevice::of(tensor.device()).ok_or_else(|| {
             Error::not_implemented(format!("memory on {} cannot be shared by DLPack", tensor.device()))
         })?;
-        let dtype = DLDataType::of(tensor.dtype())
-            .ok_or_else(|| Error::not_implemented(format!("{} cannot be shared by DLPack", tensor.dtype())))?;
+        let dtype = DLDataType::of(tensor.dtype()).ok_or_else(|| {
+            Error::not_implemented(format!("{} cannot be shared by DLPack", tensor.dtype()))
+        })?;
         let geometry = tensor.geometry();
         let is_read_only = geometry.storage.is_read_only();
         if is_read_only && !M::HAS_FLAGS {
