@@ -5,14 +5,13 @@
 //! - where an argument with the bit is written, lets the copy be written and copies that back;
 //! - where a result is a view of an argument, changes nothing: views carry the bits on.
 
+use super::handles;
 use crate::dispatch::{
     DispatchKey, DispatchKeySet, Dispatcher, FunctionSchema, Kernel, Library, OperatorHandle, Stack, Value,
 };
 use crate::error::{Error, Result};
 use crate::shape;
 use crate::tensor::Tensor;
-
-use super::handles;
 
 const KEYS: [DispatchKey; 2] = [DispatchKey::Conjugate, DispatchKey::Negative];
 
@@ -97,7 +96,8 @@ pub(crate) fn register_fallback(dispatcher: &Dispatcher) -> Result<()> {
 /// Lets calls of operators that know the bits pass.
 pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
     for name in AWARE {
-        lib.impl_kernel(name, &KEYS, Kernel::fallthrough())?;
+        let operator = lib.dispatcher().require(&format!("aten::{name}"))?;
+        lib.impl_kernel(operator.name(), &KEYS, Kernel::fallthrough())?;
     }
     Ok(())
 }
@@ -105,9 +105,7 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
 /// As [`register`], for an operator that has been defined, if it is a view.
 pub(super) fn register_view(lib: &mut Library<'_>, operator: OperatorHandle) -> Result<()> {
     match operator.schema() {
-        Some(schema) if is_view(schema) => {
-            lib.impl_kernel(operator.name(), &KEYS, Kernel::fallthrough())
-        }
+        Some(schema) if is_view(schema) => lib.impl_kernel(operator.name(), &KEYS, Kernel::fallthrough()),
         _ => Ok(()),
     }
 }

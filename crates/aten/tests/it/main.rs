@@ -9,6 +9,7 @@ mod npy;
 mod safetensors;
 mod add;
 mod codegen;
+mod conj;
 mod copy;
 mod custom_op;
 mod dispatch;

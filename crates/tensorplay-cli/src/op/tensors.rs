@@ -66,7 +66,8 @@ fn flipped(bytes: Vec<u8>, dtype: ScalarType, conj: bool, neg: bool) -> Option<V
     if numel == 0 || !(conj || neg) {
         return Some(bytes);
     }
-    let storage = Storage::new(bytes.len(), Arc::clone(get_allocator(Device::CPU.device_type()).ok()?)).ok()?;
+    let storage =
+        Storage::new(bytes.len(), Arc::clone(get_allocator(Device::CPU.device_type()).ok()?)).ok()?;
     storage.write().ok()?.bytes_mut().ok()?.copy_from_slice(&bytes);
     let elements = Tensor::from_storage(storage.clone(), dtype, &[numel as i64], &[1], 0).ok()?;
     if conj {
