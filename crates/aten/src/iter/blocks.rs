@@ -45,14 +45,14 @@ pub(crate) fn computed_in(dtype: ScalarType) -> ScalarType {
 }
 
 /// How operand `i` is read or written as a `C`.
+#[inline]
 fn format<C: Lane>(iter: &TensorIter<'_>, i: usize) -> Result<Format<C>> {
-    C::format(iter.dtype(i)).ok_or_else(|| {
-        Error::dtype(format!(
-            "a loop of {} over operand {i}, which is {}",
-            C::SCALAR_TYPE.name(),
-            iter.dtype(i).name()
-        ))
-    })
+    C::format(iter.dtype(i)).ok_or_else(|| not_computed_in(C::SCALAR_TYPE, i, iter.dtype(i)))
+}
+
+#[cold]
+fn not_computed_in(lane: ScalarType, i: usize, dtype: ScalarType) -> Error {
+    Error::dtype(format!("a loop of {} over operand {i}, which is {}", lane.name(), dtype.name()))
 }
 
 /// Cuts a row into blocks: one, where all of it may be lent as it lies.
@@ -191,7 +191,8 @@ pub(crate) fn ternary<A: Lane, B: Lane, C: Lane, O: Lane>(
 #[inline]
 pub(crate) fn unary_simd<A: Lane, O: Lane>(iter: &TensorIter<'_>, f: impl Fn(A) -> O + Sync) -> Result<()> {
     unary_blocks(iter, &|a, out| {
-        simd::dispatch(
+        simd::dispatch_for(
+            out.len(),
             #[inline(always)]
             || {
                 for (&a, out) in a.iter().zip(out) {
@@ -209,7 +210,8 @@ pub(crate) fn binary_simd<A: Lane, B: Lane, O: Lane>(
     f: impl Fn(A, B) -> O + Sync,
 ) -> Result<()> {
     binary_blocks(iter, &|a, b, out| {
-        simd::dispatch(
+        simd::dispatch_for(
+            out.len(),
             #[inline(always)]
             || {
                 for ((&a, &b), out) in a.iter().zip(b).zip(out) {
@@ -227,7 +229,8 @@ pub(crate) fn ternary_simd<A: Lane, B: Lane, C: Lane, O: Lane>(
     f: impl Fn(A, B, C) -> O + Sync,
 ) -> Result<()> {
     ternary_blocks(iter, &|a, b, c, out| {
-        simd::dispatch(
+        simd::dispatch_for(
+            out.len(),
             #[inline(always)]
             || {
                 for (((&a, &b), &c), out) in a.iter().zip(b).zip(c).zip(out) {

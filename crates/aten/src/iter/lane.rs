@@ -84,6 +84,7 @@ computed_as! {
 }
 
 impl<C: Elem> Format<C> {
+    #[inline]
     fn of<S: ComputedAs<C>>(plain: bool) -> Self {
         Self { size: size_of::<S>(), plain, gather: gather::<S, C>, scatter: scatter::<S, C> }
     }
@@ -124,14 +125,18 @@ unsafe fn scatter<S: ComputedAs<C>, C: Copy>(from: &[C], to: *mut u8, stride: is
 macro_rules! lanes {
     ($($lane:ty, plain: $plain:literal $(, $narrow:ty)*;)*) => {$(
         impl Lane for $lane {
+            #[inline]
             fn format(dtype: ScalarType) -> Option<Format<Self>> {
+                let own = <Self as c10_core::Element>::SCALAR_TYPE;
+                if dtype == own {
+                    return Some(Format::of::<Self>($plain));
+                }
                 $(
                     if dtype == <$narrow as c10_core::Element>::SCALAR_TYPE {
                         return Some(Format::of::<$narrow>(false));
                     }
                 )*
-                let own = <Self as c10_core::Element>::SCALAR_TYPE;
-                (dtype == own).then(|| Format::of::<Self>($plain))
+                None
             }
         }
     )*};
@@ -168,6 +173,7 @@ impl<C: Lane> RowOf<C> {
     /// # Safety
     /// `pointer`, moved by `stride` up to `n - 1` times, is valid for an element of the format's dtype, for
     /// writes if it is an output's, and nothing else is done there while this is in use.
+    #[inline]
     pub(super) unsafe fn new(pointer: *mut u8, stride: i64, n: i64, format: Format<C>) -> Self {
         let contiguous = stride == size_of::<C>() as i64 || n == 1;
         let direct = format.plain && contiguous && pointer.cast::<C>().is_aligned();
@@ -178,6 +184,7 @@ impl<C: Lane> RowOf<C> {
     ///
     /// # Safety
     /// As for [`new`](Self::new), but that the output may be where the input is.
+    #[inline]
     pub(super) unsafe fn input<O>(
         pointer: *mut u8,
         stride: i64,

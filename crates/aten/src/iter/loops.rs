@@ -105,15 +105,21 @@ fn check<T: Element>(iter: &TensorIter<'_>, operand: usize) -> Result<()> {
     )))
 }
 
+#[inline]
 pub(super) fn check_count(iter: &TensorIter<'_>, outputs: usize, inputs: usize) -> Result<()> {
     if iter.outputs == outputs && iter.operands.len() == outputs + inputs {
         return Ok(());
     }
-    Err(Error::invalid_argument(format!(
+    Err(wrong_count(iter, outputs, inputs))
+}
+
+#[cold]
+fn wrong_count(iter: &TensorIter<'_>, outputs: usize, inputs: usize) -> Error {
+    Error::invalid_argument(format!(
         "a loop of {outputs} outputs and {inputs} inputs over {} and {}",
         iter.outputs,
         iter.operands.len() - iter.outputs
-    )))
+    ))
 }
 
 /// `out = f()` for every element.

@@ -71,18 +71,35 @@ impl<'a> TensorIter<'a> {
     /// When sizes, dtypes or devices do not go together, or what is written overlaps. A given output is
     /// resized at most.
     pub(crate) fn new(dests: &[Dest<'a>], inputs: &[Input<'a>], config: Config) -> Result<Self> {
-        let mut iter = Self {
+        let mut iter = Self::unplanned();
+        iter.plan(dests, inputs, config)?;
+        Ok(iter)
+    }
+
+    /// An iterator to be [planned](Self::plan) where it is. It is large, and operators that are called for single
+    /// elements should not move it.
+    #[inline(always)]
+    pub(crate) fn unplanned() -> Self {
+        Self {
             operands: SmallVec::new(),
             outputs: 0,
             sizes: Dims::new(),
             numel: 0,
             device: Device::CPU,
             common_dtype: ScalarType::Float32,
-        };
-        if quick::plan(&mut iter, dests, inputs, config)? {
-            return Ok(iter);
         }
-        plan::plan(dests, inputs, config)
+    }
+
+    /// [`new`](Self::new), of one that has no plan yet.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new). It has no plan then.
+    #[inline]
+    pub(crate) fn plan(&mut self, dests: &[Dest<'a>], inputs: &[Input<'a>], config: Config) -> Result<()> {
+        if !quick::plan(self, dests, inputs, config)? {
+            *self = plan::plan(dests, inputs, config)?;
+        }
+        Ok(())
     }
 
     /// Whether there are no elements: the loop has nothing to do.
@@ -110,15 +127,24 @@ impl<'a> TensorIter<'a> {
     }
 
     /// Copies outputs to given tensors of other dtypes, and gives the first output.
+    #[inline(always)]
     pub(crate) fn finish(mut self) -> Result<Made> {
+        self.finish_first()
+    }
+
+    fn finish_first(&mut self) -> Result<Made> {
         if self.outputs != 1 {
-            return Ok(self.finish_all()?.swap_remove(0));
+            return Ok(self.finish_each()?.swap_remove(0));
         }
-        self.operands.swap_remove(0).finish()
+        self.operands[0].finish()
     }
 
     /// As [`finish`](Self::finish), all outputs.
-    pub(crate) fn finish_all(self) -> Result<SmallVec<[Made; 2]>> {
-        self.operands.into_iter().take(self.outputs).map(Operand::finish).collect()
+    pub(crate) fn finish_all(mut self) -> Result<SmallVec<[Made; 2]>> {
+        self.finish_each()
+    }
+
+    fn finish_each(&mut self) -> Result<SmallVec<[Made; 2]>> {
+        self.operands.iter_mut().take(self.outputs).map(Operand::finish).collect()
     }
 }

@@ -67,7 +67,7 @@ impl Deref for Snapshot<'_> {
 
 /// A number, as an element in memory.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(16))]
+#[repr(align(8))]
 pub(crate) struct Bytes(pub(super) [u8; 16]);
 
 impl<'a> Operand<'a> {
@@ -104,8 +104,11 @@ impl<'a> Operand<'a> {
         }
     }
 
-    pub(super) fn finish(self) -> Result<Made> {
-        match (self.source, self.copy_to) {
+    /// What became of an output. The operand is none afterwards.
+    #[inline]
+    pub(super) fn finish(&mut self) -> Result<Made> {
+        let source = std::mem::replace(&mut self.source, Source::Number(Scalar::Int(0), Bytes([0; 16])));
+        match (source, self.copy_to) {
             (Source::Fresh(tensor), Some(dest)) => kernels::copy(dest, &tensor).map(|()| Made::written()),
             (Source::Fresh(tensor), None) => Ok(Made::new(tensor)),
             _ => Ok(Made::written()),

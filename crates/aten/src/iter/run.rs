@@ -34,21 +34,32 @@ pub(super) fn for_each_row(iter: &TensorIter<'_>, row: Row<'_>) -> Result<()> {
         return Ok(());
     }
     let (written, read) = iter.operands.split_at(iter.outputs);
+    if written.iter().all(|operand| borrowed(operand).is_none())
+        && let Some(_access) = Access::try_read(read.iter().filter_map(borrowed).map(|g| &g.storage))
+    {
+        return rows(iter, row);
+    }
     let written: SmallVec<[_; 2]> = written.iter().filter_map(borrowed).map(|g| &g.storage).collect();
     let read: SmallVec<[_; 4]> = read.iter().filter_map(borrowed).map(|g| &g.storage).collect();
     // Held until the walk is over. Fresh tensors and cast copies are this thread's alone.
     let _access = Access::acquire_with(&read, &written, AccessOptions { bump_version: true, host: true })?;
+    rows(iter, row)
+}
+
+/// [`for_each_row`], of storages that are locked.
+#[inline]
+fn rows(iter: &TensorIter<'_>, row: Row<'_>) -> Result<()> {
+    if let &[inner] = &iter.sizes[..]
+        && (inner as usize) < 2 * GRAIN_SIZE
+        && iter.operands.len() <= FEW
+    {
+        return one_row(iter, inner, row);
+    }
     let mut first = First(SmallVec::new());
     let mut inner_strides: SmallVec<[i64; 4]> = SmallVec::new();
     for operand in &iter.operands {
         first.0.push(first_element(operand)?);
         inner_strides.push(operand.strides.first().copied().unwrap_or(0));
-    }
-    if let &[inner] = &iter.sizes[..]
-        && (inner as usize) < 2 * GRAIN_SIZE
-    {
-        row(&first.0, &inner_strides, inner);
-        return Ok(());
     }
     let numel = iter.numel as usize;
     if numel < 2 * GRAIN_SIZE || !apart::threads_stay_apart(iter) {
@@ -57,6 +68,23 @@ pub(super) fn for_each_row(iter: &TensorIter<'_>, row: Row<'_>) -> Result<()> {
         let first = &first;
         parallel_for(0..numel, GRAIN_SIZE, |range| walk(iter, first, &inner_strides, range, row));
     }
+    Ok(())
+}
+
+/// How many operands most walks have at most.
+const FEW: usize = 4;
+
+/// A walk over few operands that is one row.
+#[inline]
+fn one_row(iter: &TensorIter<'_>, inner: i64, row: Row<'_>) -> Result<()> {
+    let mut first = [std::ptr::null_mut(); FEW];
+    let mut strides = [0; FEW];
+    for (i, operand) in iter.operands.iter().enumerate() {
+        first[i] = first_element(operand)?;
+        strides[i] = operand.strides.first().copied().unwrap_or(0);
+    }
+    let count = iter.operands.len();
+    row(&first[..count], &strides[..count], inner);
     Ok(())
 }
 
@@ -75,6 +103,7 @@ fn borrowed<'s>(operand: &'s Operand<'_>) -> Option<&'s Geometry> {
 }
 
 /// Where the first element is. The storage, if others may have it, is locked.
+#[inline]
 fn first_element(operand: &Operand<'_>) -> Result<*mut u8> {
     match &operand.source {
         Source::Number(_, bytes) => Ok(bytes.0.as_ptr().cast_mut()),
@@ -83,17 +112,20 @@ fn first_element(operand: &Operand<'_>) -> Result<*mut u8> {
     }
 }
 
+#[inline]
 fn first_in(operand: &Operand<'_>, geometry: &Geometry) -> Result<*mut u8> {
     let storage = &geometry.storage;
     if !storage.device().is_cpu() {
-        return Err(Error::not_implemented(format!(
-            "a loop of the host over elements on {}",
-            storage.device()
-        )));
+        return Err(not_of_the_host(storage.device()));
     }
     check_end(operand.end_bytes, storage.nbytes())?;
     // SAFETY: the first element is within the storage, whose bytes end at or after `end_bytes`.
     Ok(unsafe { storage.data_ptr().cast_mut().add(operand.begin_bytes) })
+}
+
+#[cold]
+fn not_of_the_host(device: c10_core::Device) -> Error {
+    Error::not_implemented(format!("a loop of the host over elements on {device}"))
 }
 
 /// The elements of a range in the order of the walk, row by row.

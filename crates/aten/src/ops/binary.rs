@@ -106,7 +106,8 @@ fn add(dest: Dest<'_>, a: Input<'_>, b: Input<'_>, alpha: Scalar) -> Result<Made
     let dtype = dtype_after(&[a, b], Config::PROMOTE)?;
     check_alpha(dtype, alpha)?;
     Dtypes::REAL.and(Dtypes::ALL_COMPLEX).check("add", dtype)?;
-    let iter = TensorIter::binary(dest, a, b, Config::PROMOTE)?;
+    let mut iter = TensorIter::unplanned();
+    iter.plan(&[dest], &[a, b], Config::PROMOTE)?;
     if !iter.is_meta() {
         kernels::add(&iter, alpha)?;
     }
@@ -143,7 +144,8 @@ fn sub(dest: Dest<'_>, a: Input<'_>, b: Input<'_>, alpha: Scalar) -> Result<Made
     let dtype = dtype_after(&[a, b], Config::PROMOTE)?;
     check_alpha(dtype, alpha)?;
     Dtypes::NUMBERS_COMPLEX.check("sub", dtype)?;
-    let iter = TensorIter::binary(dest, a, b, Config::PROMOTE)?;
+    let mut iter = TensorIter::unplanned();
+    iter.plan(&[dest], &[a, b], Config::PROMOTE)?;
     if !iter.is_meta() {
         kernels::sub(&iter, alpha)?;
     }

@@ -28,7 +28,8 @@ impl Pointwise {
     /// An operator of one tensor.
     pub(super) fn unary(&self, dest: Dest<'_>, a: &Tensor) -> Result<Made> {
         self.takes.check(self.name, dtype_after(&[a.into()], self.config)?)?;
-        let iter = TensorIter::unary(dest, a, self.config)?;
+        let mut iter = TensorIter::unplanned();
+        iter.plan(&[dest], &[a.into()], self.config)?;
         if !iter.is_meta() {
             (self.kernel)(&iter)?;
         }
@@ -38,7 +39,8 @@ impl Pointwise {
     /// An operator of two operands.
     pub(super) fn binary(&self, dest: Dest<'_>, a: Input<'_>, b: Input<'_>) -> Result<Made> {
         self.takes.check(self.name, dtype_after(&[a, b], self.config)?)?;
-        let iter = TensorIter::binary(dest, a, b, self.config)?;
+        let mut iter = TensorIter::unplanned();
+        iter.plan(&[dest], &[a, b], self.config)?;
         if !iter.is_meta() {
             (self.kernel)(&iter)?;
         }
@@ -50,6 +52,12 @@ impl Pointwise {
 pub(super) fn dtype_after(inputs: &[Input<'_>], config: Config) -> Result<ScalarType> {
     let dtype = match inputs {
         [Input::Tensor(tensor)] => tensor.dtype(),
+        // Whatever counts more, it is of the same dtype.
+        [Input::Tensor(a), Input::Tensor(b)]
+            if a.dtype() == b.dtype() && !a.is_wrapped_number() && !b.is_wrapped_number() =>
+        {
+            a.dtype()
+        }
         _ => ResultType::of_inputs(inputs)?.unwrap_or(default_dtype()),
     };
     Ok(if config.integers_to_float && dtype.is_integral(true) { default_dtype() } else { dtype })

@@ -10,6 +10,18 @@ pub(crate) fn is_contiguous(sizes: &[i64], strides: &[i64], numel: i64) -> bool 
     numel == 0 || dense_in_order(sizes, strides, (0..sizes.len()).rev())
 }
 
+/// Whether these are the strides that [`contiguous_strides`](super::contiguous_strides) gives, of dimensions of size
+/// 1 too.
+#[inline]
+pub(crate) fn is_canonical(sizes: &[i64], strides: &[i64]) -> bool {
+    let mut expected = 1_i64;
+    sizes.iter().zip(strides).rev().all(|(&size, &stride)| {
+        let here = stride == expected;
+        expected = expected.saturating_mul(size.max(1));
+        here
+    })
+}
+
 /// Dense in the order of `format`, a channels-last one. Tensors without elements get no special treatment.
 pub(crate) fn is_channels_last_contiguous(sizes: &[i64], strides: &[i64], format: MemoryFormat) -> bool {
     match format {
@@ -57,21 +69,15 @@ pub(crate) fn prefers_channels_last(sizes: &[i64], strides: &[i64], format: Memo
 /// Each element has a place of its own and no place between them is empty: some order of the dimensions is
 /// contiguous.
 pub(crate) fn is_non_overlapping_and_dense(sizes: &[i64], strides: &[i64]) -> bool {
-    if let [size] = sizes {
-        return *size < 2 || strides[0] == 1;
-    }
-    let mut order: smallvec::SmallVec<[usize; 5]> = (0..sizes.len()).collect();
-    // Sizes below 2 go last.
-    order.sort_by_key(|&dim| (sizes[dim] < 2, strides[dim]));
+    // Each stride must be the product of the sizes of smaller strides, so that no more than one dimension comes
+    // next, and as many are found as there are. Sizes below 2 have no say.
     let mut expected = 1_i64;
-    for dim in order {
-        if sizes[dim] < 2 {
-            return true;
+    for _ in sizes.iter().filter(|&&size| size >= 2) {
+        let next = sizes.iter().zip(strides).find(|&(&size, &stride)| size >= 2 && stride == expected);
+        match next {
+            Some((&size, _)) => expected = expected.saturating_mul(size),
+            None => return false,
         }
-        if strides[dim] != expected {
-            return false;
-        }
-        expected = expected.saturating_mul(sizes[dim]);
     }
     true
 }

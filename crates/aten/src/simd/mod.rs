@@ -52,22 +52,36 @@ impl InstructionSet {
 /// Mark the closure `#[inline(always)]`, and everything in it that matters.
 #[inline]
 pub fn dispatch<R>(body: impl FnOnce() -> R) -> R {
+    run(InstructionSet::detected(), body)
+}
+
+/// [`dispatch`], of a loop over `len` elements: for few the choice takes longer than it saves.
+#[inline]
+pub fn dispatch_for<R>(len: usize, body: impl FnOnce() -> R) -> R {
+    const FEW: usize = 8;
+    run(if len < FEW { InstructionSet::Baseline } else { InstructionSet::detected() }, body)
+}
+
+/// Runs `body` as compiled for an instruction set, which was detected.
+#[inline]
+fn run<R>(set: InstructionSet, body: impl FnOnce() -> R) -> R {
     // Builds for tests have one vector copy of each loop, to be built in bearable time.
     #[cfg(debug_assertions)]
-    return match InstructionSet::detected() {
+    return match set {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: each of the two has AVX2 and FMA.
         InstructionSet::Avx2 | InstructionSet::Avx512 => unsafe { avx2(body) },
         _ => body(),
     };
     #[cfg(not(debug_assertions))]
-    dispatch_at_most(InstructionSet::Avx512, body)
+    dispatch_at_most(set, body)
 }
 
 /// [`dispatch`], with no better instruction set than `most`: for tests that compare them.
 #[inline]
 pub fn dispatch_at_most<R>(most: InstructionSet, body: impl FnOnce() -> R) -> R {
-    match InstructionSet::detected().min(most) {
+    let set = if most == InstructionSet::Baseline { most } else { InstructionSet::detected().min(most) };
+    match set {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: `detected` found every feature that this copy is compiled for.
         InstructionSet::Avx512 => unsafe { avx512(body) },

@@ -211,8 +211,11 @@ impl<'a> IntoIterator for &'a Dims {
 }
 
 impl<T: AsRef<[i64]> + ?Sized> PartialEq<T> for Dims {
+    #[inline]
     fn eq(&self, other: &T) -> bool {
-        **self == *other.as_ref()
+        // Not by a call of `memcmp`: there are few.
+        let (these, others) = (&**self, other.as_ref());
+        these.len() == others.len() && these.iter().zip(others).all(|(this, other)| this == other)
     }
 }
 

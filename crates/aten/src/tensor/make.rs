@@ -61,26 +61,22 @@ impl New {
 /// A tensor with unspecified values, with the sizes and strides of one that is dense. The strides of a
 /// contiguous one are the canonical ones.
 pub(crate) fn dense_like(like: &Geometry, dtype: ScalarType, device: Device) -> Result<Tensor> {
-    let strides = if like.flags.is_contiguous(MemoryFormat::Contiguous) {
-        shape::contiguous_strides(&like.sizes)?
-    } else {
-        like.strides.clone()
-    };
-    if strides != like.strides {
-        return New::strided(like.sizes.clone(), strides, dtype, device).make();
+    if like.flags.is_contiguous(MemoryFormat::Contiguous) && !shape::is_canonical(&like.sizes, &like.strides)
+    {
+        return New::contiguous(like.sizes.clone(), dtype, device).make();
     }
     let bytes = usize::try_from(like.numel).ok().and_then(|n| n.checked_mul(dtype.element_size()));
     let bytes = bytes.ok_or_else(|| Error::new(ErrorKind::Overflow, "a tensor larger than memory can be"))?;
     let storage = new_storage(bytes, device)?;
-    let geometry = Geometry {
+    let geometry = || Geometry {
         storage,
         storage_offset: 0,
         end_bytes: bytes,
-        strides,
+        strides: like.strides.clone(),
         sizes: like.sizes.clone(),
         ..*like
     };
-    Ok(Tensor::from_geometry(geometry, dtype, device, Tensor::keys_of(device)))
+    Ok(Tensor::made_of(geometry, dtype, device, Tensor::keys_of(device)))
 }
 
 /// The device with its index, where the type has several.
@@ -107,13 +103,17 @@ pub(crate) fn new_storage(bytes: usize, device: Device) -> Result<Storage> {
     Ok(Storage::new(bytes, allocator)?)
 }
 
+const fn keys_of_backend(backend: Backend) -> DispatchKeySet {
+    DispatchKeySet::new(DispatchKey::new(Functionality::Dense, backend))
+        .union(DispatchKeySet::autograd_related(backend))
+}
+
 impl Tensor {
     /// The keys of a plain dense tensor on a device.
     #[inline]
     pub(crate) const fn keys_of(device: Device) -> DispatchKeySet {
-        let backend = Backend::of(device.device_type());
-        DispatchKeySet::new(DispatchKey::new(Functionality::Dense, backend))
-            .union(DispatchKeySet::autograd_related(backend))
+        const CPU: DispatchKeySet = keys_of_backend(Backend::Cpu);
+        if device.is_cpu() { CPU } else { keys_of_backend(Backend::of(device.device_type())) }
     }
 
     pub(crate) fn from_geometry(

@@ -181,6 +181,13 @@ impl Tensor {
         Arc::strong_count(&self.0)
     }
 
+    /// The bytes of the whole storage of a tensor of the host, if this is the only handle on either and the
+    /// tensor never changed.
+    #[inline]
+    pub(crate) fn unique_bytes(&mut self) -> Option<&mut [u8]> {
+        Arc::get_mut(&mut self.0).and_then(TensorImpl::unique_bytes)
+    }
+
     /// A handle that does not keep the tensor alive.
     pub fn downgrade(&self) -> WeakTensor {
         WeakTensor(Arc::downgrade(&self.0))

@@ -85,6 +85,15 @@ impl TensorImpl {
         changed.storage.use_count() > own
     }
 
+    /// The bytes of the storage, if nobody else has it and it is still the first.
+    #[inline]
+    pub(super) fn unique_bytes(&mut self) -> Option<&mut [u8]> {
+        if self.changed.get().is_some() {
+            return None;
+        }
+        self.first.storage.unique_bytes()
+    }
+
     pub(crate) fn autograd(&self) -> &OnceLock<Box<dyn AutogradMeta>> {
         &self.autograd
     }

@@ -40,7 +40,7 @@ mod resize;
 mod source;
 mod storage_impl;
 
-pub use access::{Access, AccessOptions, AccessSet, PendingUse, ReadGuard, WriteGuard};
+pub use access::{Access, AccessOptions, AccessSet, PendingUse, ReadGuard, ReadSet, WriteGuard};
 pub use dump::{Layer, StorageDump};
 #[cfg(feature = "leak-tracking")]
 pub use dump::{capture_backtraces, live_storages};
@@ -215,6 +215,25 @@ impl Storage {
     /// Adds one to the version, as a write does.
     pub fn bump_version(&self) {
         self.0.bump_version();
+    }
+
+    /// The bytes of memory of the host that nobody else has a handle on, weak ones too, and that no device and no
+    /// copy-on-write layer has to do with; else `None`. It takes no lock: the exclusive borrow of the only handle is
+    /// as good. It does not count as a write.
+    ///
+    /// ```
+    /// # use c10_core::storage::Storage;
+    /// let mut storage = Storage::from_bytes([1, 2].into())?;
+    /// storage.unique_bytes().expect("there is one handle")[0] = 7;
+    /// assert_eq!(storage.read()?.bytes()?, [7, 2]);
+    /// let other = storage.clone();
+    /// assert!(storage.unique_bytes().is_none());
+    /// # drop(other);
+    /// # Ok::<(), c10_core::Error>(())
+    /// ```
+    #[inline]
+    pub fn unique_bytes(&mut self) -> Option<&mut [u8]> {
+        Arc::get_mut(&mut self.0).and_then(access::unique)
     }
 
     /// Whether two handles are of the same storage (`is_alias_of`).

@@ -9,7 +9,7 @@ use crate::math::{ComplexFloat, Float, Integer};
 
 /// `out = a + alpha * b`; of `bool`s, `a || (alpha && b)`.
 pub(crate) fn add(iter: &TensorIter<'_>, alpha: Scalar) -> Result<()> {
-    let plain = alpha == Scalar::Int(1) || alpha == Scalar::Bool(true);
+    let plain = matches!(alpha, Scalar::Int(1) | Scalar::Bool(true));
     match iter.common_dtype() {
         ScalarType::Bool => {
             let alpha = alpha.to::<bool>()?;
@@ -31,7 +31,7 @@ pub(crate) fn add(iter: &TensorIter<'_>, alpha: Scalar) -> Result<()> {
 
 /// `out = a - alpha * b`.
 pub(crate) fn sub(iter: &TensorIter<'_>, alpha: Scalar) -> Result<()> {
-    let plain = alpha == Scalar::Int(1);
+    let plain = matches!(alpha, Scalar::Int(1));
     match iter.common_dtype() {
         dtype if dtype.is_integral(false) => compute!(dtype, "sub", [u8, i8, i16, i32, i64], T => {
             let alpha = alpha.to::<T>()?;

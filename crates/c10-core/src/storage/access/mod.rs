@@ -19,16 +19,19 @@ mod guard;
 mod held;
 mod lock;
 mod pending;
+mod read_few;
 mod set;
 mod view;
 
 pub use guard::{ReadGuard, WriteGuard};
 pub use pending::PendingUse;
+pub use read_few::ReadSet;
 pub use set::{Access, AccessOptions, AccessSet};
 
 pub(crate) use held::may_wait;
 pub(crate) use lock::{AccessLock, Mode, Wait};
 pub(crate) use pending::{Pending, wait_at_end};
+pub(crate) use view::unique;
 
 use super::storage_impl::{COW, PENDING_READ, PENDING_WRITE, READ_ONLY, RELEASED, StorageImpl};
 use crate::error::{Error, ErrorKind, Result};

@@ -3,6 +3,7 @@
 
 use std::slice;
 
+use super::HOST_WRITE;
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::storage_impl::StorageImpl;
 
@@ -36,6 +37,16 @@ pub(super) unsafe fn exclusive(storage: &StorageImpl) -> Result<&mut [u8]> {
     // SAFETY: as in `shared`; the memory is neither read-only nor shared by a copy-on-write layer, since both
     // are obstacles to the access that the caller answers for (S3).
     Ok(unsafe { slice::from_raw_parts_mut(address, bytes) })
+}
+
+/// The bytes of a storage that nobody else has, if nothing is in the way of a write by the host.
+#[inline]
+pub(crate) fn unique(storage: &mut StorageImpl) -> Option<&mut [u8]> {
+    if storage.has(HOST_WRITE) {
+        return None;
+    }
+    // SAFETY: there is no other reference to the storage, so that nobody has access, and nothing is in the way.
+    unsafe { exclusive(storage) }.ok()
 }
 
 /// Address and size of memory that the host can reach; `None` when there are no bytes.
