@@ -15,6 +15,7 @@ mod custom_op;
 mod dispatch;
 mod dispatch_keys;
 mod make;
+mod matmul_cases;
 mod random;
 mod random_ops;
 mod index_ops;
