@@ -122,18 +122,6 @@ fn wrong_count(iter: &TensorIter<'_>, outputs: usize, inputs: usize) -> Error {
     ))
 }
 
-/// `out = f()` for every element.
-pub(crate) fn nullary<O: Elem>(iter: &TensorIter<'_>, f: impl Fn() -> O + Sync) -> Result<()> {
-    check_count(iter, 1, 0)?;
-    check::<O>(iter, 0)?;
-    for_each_row(iter, &|pointers, strides, n| {
-        for i in 0..n as isize {
-            // SAFETY: the row's element, of the output's dtype.
-            unsafe { f().store(pointers[0].wrapping_offset(i * strides[0] as isize)) };
-        }
-    })
-}
-
 /// `out = f(a)` for every element.
 pub(crate) fn unary<A: Elem, O: Elem>(iter: &TensorIter<'_>, f: impl Fn(A) -> O + Sync) -> Result<()> {
     check_count(iter, 1, 1)?;

@@ -161,7 +161,7 @@ fn input_operand<'a>(
         return Operand::number_of(tensor.item()?, dtype);
     }
     let source = if tensor.dtype() == dtype && !tensor.has_math_bits() {
-        Source::Borrowed(tensor, Snapshot::of(tensor))
+        Source::Borrowed(Snapshot::of(tensor))
     } else {
         Source::Cast(tensor.to_dtype(dtype)?)
     };
@@ -222,7 +222,7 @@ fn output_operand<'a>(
     if *geometry.sizes != **sizes {
         return Err(changed());
     }
-    Ok(Operand::new(Source::Borrowed(given, geometry), given.dtype()))
+    Ok(Operand::new(Source::Borrowed(geometry), given.dtype()))
 }
 
 fn check_overlap(dest: Dest<'_>, inputs: &[Input<'_>]) -> Result<()> {

@@ -140,7 +140,7 @@ fn is_writable(
 
 #[inline(always)]
 fn borrowed(tensor: &Tensor) -> Operand<'_> {
-    one_dimension(Source::Borrowed(tensor, Snapshot::of(tensor)), tensor.dtype())
+    one_dimension(Source::Borrowed(Snapshot::of(tensor)), tensor.dtype())
 }
 
 #[inline(always)]

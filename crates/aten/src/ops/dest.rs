@@ -230,7 +230,7 @@ impl Tensor {
 
     /// The tensor itself, or a copy of another dtype that keeps the strides where they are dense. Neither carries
     /// a math bit.
-    pub(crate) fn to_dtype(&self, dtype: c10_core::ScalarType) -> Result<Tensor> {
+    pub(crate) fn to_dtype(&self, dtype: ScalarType) -> Result<Tensor> {
         if self.dtype() == dtype && !self.has_math_bits() {
             return Ok(self.clone());
         }

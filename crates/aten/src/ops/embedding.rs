@@ -8,6 +8,7 @@ use crate::dispatch::Library;
 use crate::error::{Error, Result};
 use crate::iter::loops::dispatch;
 use crate::kernels::cpu::embedding::{BagMode, Bags, add_rows, occurrences};
+use crate::math;
 use crate::tensor::{Dims, Fresh, New, Tensor, access};
 
 pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
@@ -117,7 +118,7 @@ fn renorm(this: &Tensor, indices: &Tensor, max_norm: f64, norm_type: f64) -> Res
             let to = to.elements::<T>()?;
             for row in rows {
                 let place = |column: i64| (row * strides[0] + column * strides[1]) as usize;
-                let elements = (0..width).map(|column| f64::from(to[place(column)]).abs());
+                let elements = (0..width).map(|column| math::to_f64(to[place(column)]).abs());
                 let norm = match norm_type {
                     f64::INFINITY => elements.fold(0.0, f64::max),
                     p => elements.map(|element| element.powf(p)).sum::<f64>().powf(1.0 / p),
@@ -126,7 +127,7 @@ fn renorm(this: &Tensor, indices: &Tensor, max_norm: f64, norm_type: f64) -> Res
                     let scale = max_norm / (norm + 1e-7);
                     for column in 0..width {
                         let element = &mut to[place(column)];
-                        *element = crate::random::Discrete::from_real(f64::from(*element) * scale);
+                        *element = crate::random::Discrete::from_real(math::to_f64(*element) * scale);
                     }
                 }
             }
@@ -442,7 +443,7 @@ fn bag_weights_backward(
         let mut out = vec![T::default(); bags.indices.len()];
         for (i, row, bag) in bags.members() {
             let products = grad_elements[bag * width..].iter().zip(&table[row * width..]).take(width);
-            let sum = products.map(|(&g, &w)| f64::from(g) * f64::from(w)).sum();
+            let sum = products.map(|(&g, &w)| math::to_f64(g) * math::to_f64(w)).sum();
             out[i] = crate::random::Discrete::from_real(sum);
         }
         made(&out, &sizes, grad)

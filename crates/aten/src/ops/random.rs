@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::iter::loops::dispatch;
 use crate::iter::overlap::check_no_internal_overlap;
 use crate::kernels::cpu::random;
+use crate::math;
 use crate::random::{Continuous, Discrete, Draws, Generator, Uniform};
 use crate::shape;
 use crate::tensor::{Dims, Fresh, New, Tensor};
@@ -123,7 +124,7 @@ fn uniform(this: &Tensor, from: f64, to: f64, generator: Gen<'_>) -> Result<()> 
     check_no_internal_overlap(this)?;
     let real = as_real(this)?;
     dispatch!(real.dtype(), "check_uniform_bounds", [f16, bf16, f32, f64], T => {
-        let max: f64 = T::MAX.into();
+        let max = math::to_f64(T::MAX);
         for (name, bound) in [("from", from), ("to", to)] {
             if !(-max..=max).contains(&bound) {
                 return Err(Error::invalid_argument(format!(
@@ -349,8 +350,8 @@ fn bernoulli_by(this: &Tensor, fresh: Fresh, p: &Tensor, generator: Gen<'_>) -> 
             T,
             put => random::fill_by(this, fresh, &p, &or_default(generator), |draws, p: P| {
                 let event = match P::SCALAR_TYPE {
-                    ScalarType::Float64 => draws.bernoulli(f64::from(p)),
-                    _ => draws.bernoulli_f32(f64::from(p) as f32),
+                    ScalarType::Float64 => draws.bernoulli(math::to_f64(p)),
+                    _ => draws.bernoulli_f32(math::to_f64(p) as f32),
                 };
                 put(T::from_integer(event.into()))
             })
