@@ -1,6 +1,5 @@
 //! [`TensorValue`]: a recorded tensor, whole and checked.
 
-
 use c10_core::ScalarType;
 use serde_json::{Map, Value as Json};
 
