@@ -25,6 +25,9 @@ const AWARE: &[&str] = &[
     "conj_physical",
     "is_conj",
     "is_neg",
+    // Views in all but the schema.
+    "_unsafe_view",
+    "lift",
     // Made of the sizes alone.
     "empty_like",
     "full_like",
@@ -78,8 +81,6 @@ const AWARE: &[&str] = &[
     "sym_numel",
     "sym_storage_offset",
     "sym_is_contiguous",
-    "_unsafe_view",
-    "lift",
 ];
 
 /// Registers the fallback of both keys, for the operators of all namespaces.
