@@ -34,7 +34,8 @@ fn matrices_of_stride_zero() {
 fn a_mask_on_a_broadcast_tensor() {
     let base = counted(&[2, 2]);
     let wide = base.expand(&[2, 2, 2]).unwrap();
-    let mask = Tensor::from_slice(&[true, false, false, false, false, false, false, true], &[2, 2, 2]).unwrap();
+    let mask =
+        Tensor::from_slice(&[true, false, false, false, false, false, false, true], &[2, 2, 2]).unwrap();
     assert_eq!(wide.masked_fill_scalar_(&mask, 9.0).unwrap_err().kind(), ErrorKind::Overlap);
     assert_eq!(base.to_vec::<f32>().unwrap(), counted(&[2, 2]).to_vec::<f32>().unwrap());
     let filled = wide.masked_fill_scalar(&mask, 9.0).unwrap();
