@@ -206,7 +206,7 @@ fn native(
     let saved = if training { [shape.channels as i64] } else { [0] };
     if out.is_meta() {
         let (mean, invstd) = (empty(saved, dtype, x)?, empty(saved, dtype, x)?);
-        return Ok((out.finish()?.new_tensor(), mean, invstd));
+        return Ok((in_format_of(out.finish()?.new_tensor(), x)?, mean, invstd));
     }
     let dense = x.to_contiguous()?;
     let in_steps = dtype.is_reduced_floating_point() && !are_contiguous(x, params.map(|(_, param)| param));
