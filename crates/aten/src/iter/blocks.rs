@@ -55,10 +55,9 @@ fn not_computed_in(lane: ScalarType, i: usize, dtype: ScalarType) -> Error {
     Error::dtype(format!("a loop of {} over operand {i}, which is {}", lane.name(), dtype.name()))
 }
 
-/// Cuts a row into blocks: one, where all of it may be lent as it lies.
-fn blocks(n: usize, direct: bool) -> impl Iterator<Item = (usize, usize)> {
-    let step = if direct { n.max(1) } else { BLOCK };
-    (0..n).step_by(step).map(move |start| (start, step.min(n - start)))
+/// Cuts a row into blocks.
+fn blocks(n: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..n).step_by(BLOCK).map(move |start| (start, BLOCK.min(n - start)))
 }
 
 /// A loop over blocks of one input.
@@ -77,18 +76,34 @@ pub(crate) fn unary_blocks<A: Lane, O: Lane>(iter: &TensorIter<'_>, kernel: Kern
         let out = unsafe { RowOf::new(pointers[0], strides[0], n, out_format) };
         // SAFETY: as above.
         let a = unsafe { RowOf::input(pointers[1], strides[1], n, a_format, &out) };
-        let mut out_buffer: Buffer<O> = [const { MaybeUninit::uninit() }; BLOCK];
-        let mut a_buffer: Buffer<A> = [const { MaybeUninit::uninit() }; BLOCK];
-        for (start, len) in blocks(n as usize, out.is_direct() && a.is_direct()) {
-            // SAFETY: the block is within the row.
-            let a = unsafe { a.read(start, len, &mut a_buffer) };
-            // SAFETY: as above; an input that is lent lies elsewhere.
-            let room = unsafe { out.room(start, len, &mut out_buffer) };
-            kernel(a, room);
-            // SAFETY: as above.
-            unsafe { out.write_back(start, room) };
+        if out.is_direct() && a.is_direct() {
+            // SAFETY: the block is the row; nothing writes there.
+            let a = unsafe { a.lent(n as usize) };
+            // SAFETY: as above; inputs that are lent lie elsewhere.
+            return kernel(a, unsafe { out.lent_mut(n as usize) });
         }
+        // SAFETY: the rows are those of the walk, of `n` elements.
+        unsafe { by_blocks_1(&out, &a, n as usize, kernel) };
     })
+}
+
+/// The kernel of [`unary_blocks`] on blocks of rows of which some are not lent as they lie.
+///
+/// # Safety
+/// The rows have `n` elements each.
+#[inline(never)]
+unsafe fn by_blocks_1<A: Lane, O: Lane>(out: &RowOf<O>, a: &RowOf<A>, n: usize, kernel: Kernel1<'_, A, O>) {
+    let mut out_buffer: Buffer<O> = [const { MaybeUninit::uninit() }; BLOCK];
+    let mut a_buffer: Buffer<A> = [const { MaybeUninit::uninit() }; BLOCK];
+    for (start, len) in blocks(n) {
+        // SAFETY: the block is within the row.
+        let a = unsafe { a.read(start, len, &mut a_buffer) };
+        // SAFETY: as above; an input that is lent lies elsewhere.
+        let room = unsafe { out.room(start, len, &mut out_buffer) };
+        kernel(a, room);
+        // SAFETY: as above.
+        unsafe { out.write_back(start, room) };
+    }
 }
 
 /// `kernel(a, b, out)` for blocks of every row.
@@ -106,22 +121,45 @@ pub(crate) fn binary_blocks<A: Lane, B: Lane, O: Lane>(
         let a = unsafe { RowOf::input(pointers[1], strides[1], n, a_format, &out) };
         // SAFETY: as above.
         let b = unsafe { RowOf::input(pointers[2], strides[2], n, b_format, &out) };
-        let direct = out.is_direct() && a.is_direct() && b.is_direct();
-        let mut out_buffer: Buffer<O> = [const { MaybeUninit::uninit() }; BLOCK];
-        let mut a_buffer: Buffer<A> = [const { MaybeUninit::uninit() }; BLOCK];
-        let mut b_buffer: Buffer<B> = [const { MaybeUninit::uninit() }; BLOCK];
-        for (start, len) in blocks(n as usize, direct) {
-            // SAFETY: the block is within the row.
-            let a = unsafe { a.read(start, len, &mut a_buffer) };
-            // SAFETY: as above.
-            let b = unsafe { b.read(start, len, &mut b_buffer) };
+        if out.is_direct() && a.is_direct() && b.is_direct() {
+            // SAFETY: the block is the row; nothing writes there.
+            let a = unsafe { a.lent(n as usize) };
+            // SAFETY: as above; nothing writes there.
+            let b = unsafe { b.lent(n as usize) };
             // SAFETY: as above; inputs that are lent lie elsewhere.
-            let room = unsafe { out.room(start, len, &mut out_buffer) };
-            kernel(a, b, room);
-            // SAFETY: as above.
-            unsafe { out.write_back(start, room) };
+            return kernel(a, b, unsafe { out.lent_mut(n as usize) });
         }
+        // SAFETY: the rows are those of the walk, of `n` elements.
+        unsafe { by_blocks_2(&out, &a, &b, n as usize, kernel) };
     })
+}
+
+/// The kernel of [`binary_blocks`] on blocks of rows of which some are not lent as they lie.
+///
+/// # Safety
+/// The rows have `n` elements each.
+#[inline(never)]
+unsafe fn by_blocks_2<A: Lane, B: Lane, O: Lane>(
+    out: &RowOf<O>,
+    a: &RowOf<A>,
+    b: &RowOf<B>,
+    n: usize,
+    kernel: Kernel2<'_, A, B, O>,
+) {
+    let mut out_buffer: Buffer<O> = [const { MaybeUninit::uninit() }; BLOCK];
+    let mut a_buffer: Buffer<A> = [const { MaybeUninit::uninit() }; BLOCK];
+    let mut b_buffer: Buffer<B> = [const { MaybeUninit::uninit() }; BLOCK];
+    for (start, len) in blocks(n) {
+        // SAFETY: the block is within the row.
+        let a = unsafe { a.read(start, len, &mut a_buffer) };
+        // SAFETY: as above.
+        let b = unsafe { b.read(start, len, &mut b_buffer) };
+        // SAFETY: as above; inputs that are lent lie elsewhere.
+        let room = unsafe { out.room(start, len, &mut out_buffer) };
+        kernel(a, b, room);
+        // SAFETY: as above.
+        unsafe { out.write_back(start, room) };
+    }
 }
 
 /// `kernel(a, b, c, out)` for blocks of every row.
@@ -141,25 +179,51 @@ pub(crate) fn ternary_blocks<A: Lane, B: Lane, C: Lane, O: Lane>(
         let b = unsafe { RowOf::input(pointers[2], strides[2], n, b_format, &out) };
         // SAFETY: as above.
         let c = unsafe { RowOf::input(pointers[3], strides[3], n, c_format, &out) };
-        let direct = out.is_direct() && a.is_direct() && b.is_direct() && c.is_direct();
-        let mut out_buffer: Buffer<O> = [const { MaybeUninit::uninit() }; BLOCK];
-        let mut a_buffer: Buffer<A> = [const { MaybeUninit::uninit() }; BLOCK];
-        let mut b_buffer: Buffer<B> = [const { MaybeUninit::uninit() }; BLOCK];
-        let mut c_buffer: Buffer<C> = [const { MaybeUninit::uninit() }; BLOCK];
-        for (start, len) in blocks(n as usize, direct) {
-            // SAFETY: the block is within the row.
-            let a = unsafe { a.read(start, len, &mut a_buffer) };
-            // SAFETY: as above.
-            let b = unsafe { b.read(start, len, &mut b_buffer) };
-            // SAFETY: as above.
-            let c = unsafe { c.read(start, len, &mut c_buffer) };
+        if out.is_direct() && a.is_direct() && b.is_direct() && c.is_direct() {
+            // SAFETY: the block is the row; nothing writes there.
+            let a = unsafe { a.lent(n as usize) };
+            // SAFETY: as above; nothing writes there.
+            let b = unsafe { b.lent(n as usize) };
+            // SAFETY: as above; nothing writes there.
+            let c = unsafe { c.lent(n as usize) };
             // SAFETY: as above; inputs that are lent lie elsewhere.
-            let room = unsafe { out.room(start, len, &mut out_buffer) };
-            kernel(a, b, c, room);
-            // SAFETY: as above.
-            unsafe { out.write_back(start, room) };
+            return kernel(a, b, c, unsafe { out.lent_mut(n as usize) });
         }
+        // SAFETY: the rows are those of the walk, of `n` elements.
+        unsafe { by_blocks_3(&out, &a, &b, &c, n as usize, kernel) };
     })
+}
+
+/// The kernel of [`ternary_blocks`] on blocks of rows of which some are not lent as they lie.
+///
+/// # Safety
+/// The rows have `n` elements each.
+#[inline(never)]
+unsafe fn by_blocks_3<A: Lane, B: Lane, C: Lane, O: Lane>(
+    out: &RowOf<O>,
+    a: &RowOf<A>,
+    b: &RowOf<B>,
+    c: &RowOf<C>,
+    n: usize,
+    kernel: Kernel3<'_, A, B, C, O>,
+) {
+    let mut out_buffer: Buffer<O> = [const { MaybeUninit::uninit() }; BLOCK];
+    let mut a_buffer: Buffer<A> = [const { MaybeUninit::uninit() }; BLOCK];
+    let mut b_buffer: Buffer<B> = [const { MaybeUninit::uninit() }; BLOCK];
+    let mut c_buffer: Buffer<C> = [const { MaybeUninit::uninit() }; BLOCK];
+    for (start, len) in blocks(n) {
+        // SAFETY: the block is within the row.
+        let a = unsafe { a.read(start, len, &mut a_buffer) };
+        // SAFETY: as above.
+        let b = unsafe { b.read(start, len, &mut b_buffer) };
+        // SAFETY: as above.
+        let c = unsafe { c.read(start, len, &mut c_buffer) };
+        // SAFETY: as above; inputs that are lent lie elsewhere.
+        let room = unsafe { out.room(start, len, &mut out_buffer) };
+        kernel(a, b, c, room);
+        // SAFETY: as above.
+        unsafe { out.write_back(start, room) };
+    }
 }
 
 /// `out = f(a)` for every element.

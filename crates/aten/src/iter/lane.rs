@@ -203,6 +203,26 @@ impl<C: Lane> RowOf<C> {
         self.direct
     }
 
+    /// All of the row as it lies, which is [direct](Self::is_direct).
+    ///
+    /// # Safety
+    /// It has `n` elements; while they are in use nothing writes there.
+    #[inline]
+    pub(super) unsafe fn lent<'b>(&self, n: usize) -> &'b [C] {
+        // SAFETY: the row is contiguous, aligned and of this type, and nothing writes there.
+        unsafe { std::slice::from_raw_parts(self.pointer.cast::<C>().cast_const(), n) }
+    }
+
+    /// As [`lent`](Self::lent), to write.
+    ///
+    /// # Safety
+    /// It has `n` elements; while they are in use nothing else is done there.
+    #[inline]
+    pub(super) unsafe fn lent_mut<'b>(&self, n: usize) -> &'b mut [C] {
+        // SAFETY: the row is contiguous, aligned and of this type, and nothing else is done there.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer.cast::<C>(), n) }
+    }
+
     /// Elements `start..start + len`, lent or gathered.
     ///
     /// # Safety

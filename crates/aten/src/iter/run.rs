@@ -64,6 +64,12 @@ fn rows(iter: &TensorIter<'_>, row: Row<'_>) -> Result<()> {
     let numel = iter.numel as usize;
     if numel < 2 * GRAIN_SIZE || !apart::threads_stay_apart(iter) {
         walk(iter, &first, &inner_strides, 0..numel, row);
+    } else if is_crosswise(iter) {
+        let (first, inner) = (&first, iter.sizes[0] as usize);
+        let grain = (GRAIN_SIZE / inner).max(TILE_ROWS);
+        parallel_for(0..iter.sizes[1] as usize, grain, |rows| {
+            walk_tiles(iter, first, &inner_strides, rows, row);
+        });
     } else {
         let first = &first;
         parallel_for(0..numel, GRAIN_SIZE, |range| walk(iter, first, &inner_strides, range, row));
@@ -158,6 +164,38 @@ fn walk(iter: &TensorIter<'_>, first: &First, inner_strides: &[i64], range: Rang
             }
             advance(&mut pointers, iter, dim + 1, 1 - outer[dim]);
             index[dim] = 0;
+        }
+    }
+}
+
+/// The sides of the tiles of a walk that is crosswise to an operand.
+const TILE_ROWS: usize = 16;
+const TILE_COLUMNS: usize = 128;
+
+/// Whether a walk over two dimensions takes long steps in an operand whose neighbours are in the next row: then each
+/// element is on a line of its own, and a row has more of them than caches hold until the next row needs them.
+fn is_crosswise(iter: &TensorIter<'_>) -> bool {
+    const LONG: i64 = 512;
+    let [inner, outer] = iter.sizes[..] else { return false };
+    let crosses =
+        |strides: &[i64]| matches!(*strides, [long, short] if long >= LONG && short < long && short > 0);
+    inner as usize > TILE_COLUMNS
+        && outer as usize >= TILE_ROWS
+        && iter.operands.iter().any(|operand| crosses(&operand.strides))
+}
+
+/// Rows of a walk over two dimensions, tile by tile. No element depends on another.
+fn walk_tiles(iter: &TensorIter<'_>, first: &First, inner_strides: &[i64], rows: Range<usize>, row: Row<'_>) {
+    let inner = iter.sizes[0] as usize;
+    for top in rows.clone().step_by(TILE_ROWS) {
+        for left in (0..inner).step_by(TILE_COLUMNS) {
+            let n = TILE_COLUMNS.min(inner - left);
+            for at in top..rows.end.min(top + TILE_ROWS) {
+                let mut pointers: SmallVec<[*mut u8; 4]> = first.0.clone();
+                advance(&mut pointers, iter, 0, left as i64);
+                advance(&mut pointers, iter, 1, at as i64);
+                row(&pointers, inner_strides, n as i64);
+            }
         }
     }
 }

@@ -37,8 +37,13 @@ fn register_empty(lib: &mut Library<'_>) -> Result<()> {
         |size: &[i64], dtype: Dtype, layout: Lay, device: Dev, pin: Pin, format: Format| {
             let (dtype, device) = options!(dtype, layout, device, pin).or_default()?;
             let sizes = checked_sizes(size)?;
-            let strides = shape::strides_of_format(&sizes, format.unwrap_or(MemoryFormat::Contiguous))?;
-            New::strided(sizes, strides, dtype, device).make()
+            match format {
+                None | Some(MemoryFormat::Contiguous) => New::contiguous(sizes, dtype, device).make(),
+                Some(format) => {
+                    let strides = shape::strides_of_format(&sizes, format)?;
+                    New::strided(sizes, strides, dtype, device).make()
+                }
+            }
         },
     )?;
     lib.all_backends("empty.out", |size: &[i64], format: Format, out: &Tensor| {

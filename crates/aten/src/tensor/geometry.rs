@@ -146,6 +146,15 @@ impl Flags {
         flags
     }
 
+    /// Those of row-major strides.
+    #[inline]
+    fn of_row_major(sizes: &[i64], strides: &[i64]) -> Self {
+        match sizes.len() {
+            4 | 5 => Self(Self::CONTIGUOUS | Self::DENSE | Self::of_rank_4_or_5(sizes, strides)),
+            _ => Self(Self::CONTIGUOUS | Self::DENSE),
+        }
+    }
+
     #[inline]
     pub(crate) fn is_contiguous(self, format: MemoryFormat) -> bool {
         let flag = match format {
@@ -199,6 +208,14 @@ impl Geometry {
     ) -> Result<Self> {
         let extent = Extent::of(&sizes, &strides, storage_offset, dtype)?;
         Ok(Self::of_extent(storage, sizes, strides, storage_offset, extent))
+    }
+
+    /// Elements of that extent in row-major order, from the storage's beginning on.
+    #[inline(always)]
+    pub(crate) fn row_major(storage: Storage, sizes: Dims, strides: Dims, extent: Extent) -> Self {
+        let flags = Flags::of_row_major(&sizes, &strides);
+        let Extent { numel, end_bytes } = extent;
+        Self { storage, sizes, strides, storage_offset: 0, numel, end_bytes, flags }
     }
 
     /// Elements of that extent. It is always part of its caller, so that nothing is moved twice.

@@ -46,15 +46,19 @@ impl New {
     /// A tensor with unspecified values.
     #[inline]
     pub(crate) fn make(self) -> Result<Tensor> {
-        let strides = match self.strides {
-            Some(strides) => strides,
-            None => shape::contiguous_strides(&self.sizes)?,
-        };
         let device = concrete(self.device)?;
+        let keys = Tensor::keys_of(device);
+        let Some(strides) = self.strides else {
+            let strides = shape::contiguous_strides(&self.sizes)?;
+            let extent = Extent::of(&self.sizes, &strides, 0, self.dtype)?;
+            let storage = new_storage(extent.end_bytes, device)?;
+            let geometry = || Geometry::row_major(storage, self.sizes, strides, extent);
+            return Ok(Tensor::made_of(geometry, self.dtype, device, keys));
+        };
         let extent = Extent::of(&self.sizes, &strides, 0, self.dtype)?;
         let storage = new_storage(extent.end_bytes, device)?;
         let geometry = || Geometry::of_extent(storage, self.sizes, strides, 0, extent);
-        Ok(Tensor::made_of(geometry, self.dtype, device, Tensor::keys_of(device)))
+        Ok(Tensor::made_of(geometry, self.dtype, device, keys))
     }
 }
 

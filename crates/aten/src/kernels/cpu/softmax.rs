@@ -47,9 +47,17 @@ pub(crate) fn forward(input: &Tensor, out: &Output<'_>, split: Split, kind: Kind
     dispatch!(input.dtype(), name, [f16, bf16, f32, f64], T => {
         access([input], [out.tensor()], out.fresh(), |[x], [out]| {
             let (x, out) = (x.slice::<T>()?, out.slice::<T>()?);
-            for_each_row(split, x, None, out, |x, _, out| {
-                if split.2 == 1 { forward_row(x, out, kind) } else { forward_columns(x, out, split.2, kind) }
-            });
+            for_each_row(
+                split,
+                x,
+                None,
+                out,
+                // Part of the copies for instruction sets, or each `mul_add` is a call.
+                #[inline(always)]
+                |x, _, out| {
+                    if split.2 == 1 { forward_row(x, out, kind) } else { forward_columns(x, out, split.2, kind) }
+                },
+            );
             Ok(())
         })
     })
@@ -66,9 +74,14 @@ pub(crate) fn backward(
     dispatch!(grad.dtype(), "softmax_backward_lastdim_kernel_impl", [f16, bf16, f32, f64], T => {
         access([grad, result], [out.tensor()], out.fresh(), |[grad, result], [out]| {
             let (grad, result, out) = (grad.slice::<T>()?, result.slice::<T>()?, out.slice::<T>()?);
-            for_each_row(split, grad, Some(result), out, |grad, result, out| {
-                backward_columns(grad, result, out, split.2, kind);
-            });
+            for_each_row(
+                split,
+                grad,
+                Some(result),
+                out,
+                #[inline(always)]
+                |grad, result, out| backward_columns(grad, result, out, split.2, kind),
+            );
             Ok(())
         })
     })
