@@ -35,7 +35,9 @@ pub fn num_threads() -> usize {
 /// Sets how many threads an operator may use, from the next one on (`torch.set_num_threads`). Zero gives the
 /// choice back to the machine.
 pub fn set_num_threads(threads: usize) {
-    THREADS.store(threads, Ordering::Relaxed);
+    /// More would serve nobody, and would have to be started.
+    const MOST: usize = 1024;
+    THREADS.store(threads.min(MOST), Ordering::Relaxed);
 }
 
 /// Whether a loop that starts here runs serially because it is part of a parallel one

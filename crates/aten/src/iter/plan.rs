@@ -264,8 +264,9 @@ fn order(sizes: &[i64], dests: &[Dest<'_>], inputs: &[Strides]) -> SmallVec<[usi
     let given: SmallVec<[Strides; 2]> = dests
         .iter()
         .filter_map(|dest| dest.given())
-        .filter(|tensor| *tensor.geometry().sizes == *sizes)
-        .map(Tensor::strides)
+        .map(Tensor::geometry)
+        .filter(|geometry| *geometry.sizes == *sizes)
+        .map(|geometry| geometry.strides.clone())
         .collect();
     let compare = |a: usize, b: usize| {
         for strides in given.iter().chain(inputs) {

@@ -40,22 +40,30 @@ pub(super) fn plan<'a>(
         return Ok(false);
     }
 
-    iter.operands.push(match dest.given() {
+    // What is walked is what was looked at: a tensor that another thread has changed since then is not.
+    let written = match dest.given() {
         Some(given) => borrowed(given),
         None => {
             let tensor = dense_like(geometry, output_dtype, first.device())?;
-            one_dimension(Source::Fresh(tensor), output_dtype)
+            Some(one_dimension(Source::Fresh(tensor), output_dtype))
         }
-    });
+    };
+    let Some(written) = written else { return Ok(false) };
+    iter.operands.push(written);
     for input in inputs {
-        iter.operands.push(match *input {
+        let read = match *input {
             Input::Tensor(tensor) | Input::Uncast(tensor) => borrowed(tensor),
             Input::Number(number) => {
                 let mut operand = Operand::number_of(number, common)?;
                 operand.strides.push(0);
-                operand
+                Some(operand)
             }
-        });
+        };
+        let Some(read) = read else {
+            iter.operands.clear();
+            return Ok(false);
+        };
+        iter.operands.push(read);
     }
     iter.outputs = 1;
     iter.numel = geometry.numel;
@@ -139,8 +147,9 @@ fn is_writable(
 }
 
 #[inline(always)]
-fn borrowed(tensor: &Tensor) -> Operand<'_> {
-    one_dimension(Source::Borrowed(Snapshot::of(tensor)), tensor.dtype())
+fn borrowed(tensor: &Tensor) -> Option<Operand<'_>> {
+    let geometry = unchanged(tensor)?;
+    Some(one_dimension(Source::Borrowed(Snapshot::Unchanged(geometry)), tensor.dtype()))
 }
 
 #[inline(always)]

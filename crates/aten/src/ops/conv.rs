@@ -7,7 +7,7 @@ use c10_core::{MemoryFormat, ScalarType};
 
 use crate::conv::geometry::{ConvGeometry, DIMS, Dims as ConvDims};
 use crate::dispatch::Library;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::kernels::cpu;
 use crate::tensor::{Dims, Fresh, New, Tensor, access};
 
@@ -65,7 +65,7 @@ impl Moves {
     /// The length of the output along a dimension.
     fn output_len(&self, dim: usize, input: i64, kernel: i64) -> Result<i64> {
         let (stride, padding, dilation) = (self.stride[dim], self.padding[dim], self.dilation[dim]);
-        let overflow = || Error::new(crate::ErrorKind::Overflow, "the output's size overflows");
+        let overflow = || Error::new(ErrorKind::Overflow, "the output's size overflows");
         let reach = kernel.checked_sub(1).and_then(|last| last.checked_mul(dilation)).ok_or_else(overflow)?;
         let around = padding.checked_mul(2).ok_or_else(overflow)?;
         if self.transposed {
@@ -114,6 +114,39 @@ struct Plan {
     is_empty: bool,
 }
 
+/// The kernels pad an image, and read as far beyond it as the weights reach: that must be a size of memory, and
+/// where it is a large one, there must be as much.
+fn check_planes(geometry: &ConvGeometry) -> Result<()> {
+    const LARGEST_SUM: usize = 16;
+    const WORTH_ASKING: usize = 1 << 32;
+    let reach = |dim: usize| geometry.dilation[dim].checked_mul(geometry.kernel[dim].saturating_sub(1));
+    let product = |size: &dyn Fn(usize) -> Option<usize>| {
+        let channels = geometry.channels_in.max(geometry.channels_out).max(1);
+        (0..DIMS).try_fold(channels.checked_mul(LARGEST_SUM)?, |bytes, dim| {
+            bytes.checked_mul(size(dim)?)?.checked_mul(geometry.kernel[dim].max(1))
+        })
+    };
+    let widest = |dim: usize| geometry.input[dim].max(geometry.output[dim]).checked_add(reach(dim)?);
+    if product(&widest).is_none_or(|bytes| isize::try_from(bytes).is_err()) {
+        return Err(Error::new(
+            ErrorKind::Overflow,
+            format!(
+                "an image of {:?} padded for a kernel of {:?} with dilation {:?} is larger than the address space",
+                geometry.input, geometry.kernel, geometry.dilation
+            ),
+        ));
+    }
+    let padded = |dim: usize| geometry.output[dim].checked_add(reach(dim)? / geometry.stride[dim].max(1));
+    let bytes = product(&padded).unwrap_or(usize::MAX);
+    if bytes > WORTH_ASKING && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
+        return Err(Error::new(
+            ErrorKind::OutOfMemory,
+            format!("no memory for {bytes} bytes of padded images"),
+        ));
+    }
+    Ok(())
+}
+
 fn plan(input: &Tensor, weight: &Tensor, bias: Option<&[i64]>, moves: &Moves) -> Result<Plan> {
     let (sizes, kernel) = (input.sizes(), weight.sizes());
     check_tensors(input, weight, bias, moves)?;
@@ -140,6 +173,7 @@ fn plan(input: &Tensor, weight: &Tensor, bias: Option<&[i64]>, moves: &Moves) ->
         dilation: moved(&moves.dilation, 1),
         output: moved(&far[2..], 1),
     };
+    check_planes(&geometry)?;
     let is_empty = [&sizes, &kernel, &output].iter().any(|sizes| sizes.contains(&0));
     Ok(Plan { geometry, output, is_empty })
 }

@@ -53,7 +53,11 @@ impl Tensor {
     }
 
     fn first<T: Plain>(&self) -> Result<T> {
-        access([self], [], Fresh::No, |[tensor], []| Ok(tensor.elements::<T>()?[0]))
+        access([self], [], Fresh::No, |[tensor], []| {
+            tensor.elements::<T>()?.first().copied().ok_or_else(|| {
+                Error::new(ErrorKind::Busy, "another thread changes the sizes of a tensor in use")
+            })
+        })
     }
 
     /// The elements in row-major order, whatever the strides. `bool`s come as `bool`.

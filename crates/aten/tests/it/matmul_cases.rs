@@ -1,5 +1,6 @@
 //! Products of matrices of odd strides, and masks on broadcast tensors.
 
+use aten::ops::handles::CONVOLUTION;
 use aten::{ErrorKind, Tensor};
 use c10_core::ScalarType;
 
@@ -48,4 +49,26 @@ fn products_name_what_does_not_fit() {
     assert_eq!(error.kind(), ErrorKind::Shape);
     assert_eq!(error.operator(), Some("aten::mm"));
     assert_eq!(error.tensors().map(|(sizes, _)| sizes.to_vec()).collect::<Vec<_>>(), [[2, 3], [2, 3]]);
+}
+
+/// The planes that a convolution pads have more elements than 64 bits count, or than there is memory for.
+#[test]
+fn images_beyond_the_address_space_are_refused() {
+    let (image, weight) = (counted(&[1, 1, 1, 1, 1]), counted(&[1, 1, 3, 3, 3]));
+    let dilation = [2_098_519, 2_097_302, 1_047_817];
+    let call = |dilation: &[i64]| {
+        CONVOLUTION.call(&image, &weight, None, &[1, 1, 1], dilation, dilation, false, &[0, 0, 0], 1)
+    };
+    assert_eq!(call(&dilation).unwrap_err().kind(), ErrorKind::Overflow);
+    let (image, weight) = (counted(&[1, 1, 1]), counted(&[1, 1, 3]));
+    let far = [1 << 58];
+    let refused = CONVOLUTION.call(&image, &weight, None, &[1], &far, &far, false, &[0], 1).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::OutOfMemory);
+}
+
+/// One element, as often as no memory holds it side by side.
+#[test]
+fn vectors_beyond_memory_are_refused() {
+    let wide = counted(&[1]).expand(&[1 << 60]).unwrap();
+    assert_eq!(wide.dot(&wide).unwrap_err().kind(), ErrorKind::OutOfMemory);
 }

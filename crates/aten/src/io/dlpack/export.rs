@@ -73,7 +73,14 @@ impl<M: Layout> ManagedTensor<M> {
             byte_offset: 0,
         };
         let flags = if is_read_only { FLAG_READ_ONLY } else { 0 };
-        Ok(Self { raw: leak(array, flags, (shape, strides), tensor.clone()), exported: Some(tensor.clone()) })
+        // A tensor of its own, whose geometry nobody else can change: it keeps the memory that was exported.
+        let exported = Tensor::from_geometry(
+            geometry.into_owned(),
+            tensor.dtype(),
+            tensor.device(),
+            Tensor::keys_of(tensor.device()),
+        );
+        Ok(Self { raw: leak(array, flags, (shape, strides), exported.clone()), exported: Some(exported) })
     }
 }
 

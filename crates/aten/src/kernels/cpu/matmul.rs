@@ -2,7 +2,7 @@
 
 use c10_core::{Complex, Scalar, ScalarType, bf16, f16};
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::iter::loops::dispatch;
 use crate::linalg::accumulate::Accumulate;
 use crate::linalg::matrices::{Matrices, MatricesMut, MatrixLayout};
@@ -36,6 +36,7 @@ fn product_of<T: Product>(
     out: Write<'_>,
 ) -> Result<()> {
     let layout = layout(out.sizes(), out.strides());
+    check_sizes(self::layout(a.sizes(), a.strides()), self::layout(b.sizes(), b.strides()), layout)?;
     let a = Matrices::new(a.elements::<T>()?, 0, self::layout(a.sizes(), a.strides()));
     let b = Matrices::new(b.elements::<T>()?, 0, self::layout(b.sizes(), b.strides()));
     let mut out = MatricesMut::new(out.elements::<T>()?, 0, layout);
@@ -97,13 +98,43 @@ pub(crate) fn dot(
     })
 }
 
+/// What was checked is what is here, unless another thread has changed it; and operands that repeat elements can
+/// be written side by side.
+fn check_sizes(a: MatrixLayout, b: MatrixLayout, out: MatrixLayout) -> Result<()> {
+    const WORTH_ASKING: usize = 1 << 32;
+    if a.batch != 0 && (a.rows, a.cols, b.cols) != (out.rows, b.rows, out.cols) {
+        return Err(Error::new(ErrorKind::Busy, "another thread changes the sizes of a tensor in use"));
+    }
+    for matrices in [a, b] {
+        let bytes =
+            matrices.batch.saturating_mul(matrices.rows).saturating_mul(matrices.cols).saturating_mul(16);
+        if bytes > WORTH_ASKING && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
+            return Err(no_memory(bytes / 16, 16));
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+fn no_memory(elements: usize, size: usize) -> Error {
+    Error::new(
+        ErrorKind::OutOfMemory,
+        format!("no memory for {elements} elements of {size} bytes, side by side"),
+    )
+}
+
 /// The elements of a vector, adjacent.
 fn vector<'a, T: Plain>(read: &Read<'a>) -> Result<std::borrow::Cow<'a, [T]>> {
     let elements = read.elements::<T>()?;
     let len = read.sizes()[0] as usize;
     match read.strides()[0] as usize {
         1 => Ok(elements[..len].into()),
-        stride => Ok((0..len).map(|index| elements[index * stride]).collect()),
+        stride => {
+            let mut adjacent = Vec::new();
+            adjacent.try_reserve_exact(len).map_err(|_| no_memory(len, size_of::<T>()))?;
+            adjacent.extend((0..len).map(|index| elements[index * stride]));
+            Ok(adjacent.into())
+        }
     }
 }
 
