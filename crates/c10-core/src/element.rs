@@ -120,6 +120,7 @@ macro_rules! complex_numbers {
 
 complex_numbers! {
     f16 => Complex32, |real| f16::from_f32(real.to_f32());
+    bf16 => BComplex32, |real| bf16::from_f32(real.to_f32());
     f32 => Complex64, |real| real.to_f32();
     f64 => Complex128, |real| real.to_f64();
 }

@@ -41,6 +41,7 @@ pub fn promote_types(a: ScalarType, b: ScalarType) -> Result<ScalarType> {
     Ok(if a.is_complex() || b.is_complex() {
         match floating(a.to_real(), b.to_real()) {
             ScalarType::Float16 => ScalarType::Complex32,
+            ScalarType::BFloat16 => ScalarType::BComplex32,
             ScalarType::Float64 => ScalarType::Complex128,
             _ => ScalarType::Complex64,
         }

@@ -1,8 +1,7 @@
 //! [`ScalarType`]: what one element of a tensor is.
 //!
 //! The variants carry the names of `torch.float32` and kin; numbers, categories and both families of
-//! names are PyTorch's. Quantized types, packed sub-byte types, the `fnuz` and `e8m0` floats and the
-//! experimental `bcomplex32` are not here.
+//! names are PyTorch's. Quantized types, packed sub-byte types and the `fnuz` and `e8m0` floats are not here.
 
 use std::fmt;
 use std::str::FromStr;
@@ -51,11 +50,13 @@ pub enum ScalarType {
     UInt32 = 28,
     /// `u64` (`UInt64`). Promotes with floating types alone.
     UInt64 = 29,
+    /// Two `bfloat16`s (`BComplex32`). As in PyTorch, few operators take it.
+    BComplex32 = 46,
 }
 
 impl ScalarType {
     /// Every type, in the order of their numbers.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::UInt8,
         Self::Int8,
         Self::Int16,
@@ -74,6 +75,7 @@ impl ScalarType {
         Self::UInt16,
         Self::UInt32,
         Self::UInt64,
+        Self::BComplex32,
     ];
 
     /// The type of one of PyTorch's numbers, which serialized schemas and tensors hold; `None` for the
@@ -113,6 +115,7 @@ impl ScalarType {
             Self::UInt16 => "uint16",
             Self::UInt32 => "uint32",
             Self::UInt64 => "uint64",
+            Self::BComplex32 => "bcomplex32",
         }
     }
 
@@ -153,6 +156,7 @@ impl ScalarType {
             Self::UInt16 => "UInt16",
             Self::UInt32 => "UInt32",
             Self::UInt64 => "UInt64",
+            Self::BComplex32 => "BComplex32",
         }
     }
 
@@ -161,7 +165,7 @@ impl ScalarType {
         match self {
             Self::UInt8 | Self::Int8 | Self::Bool | Self::Float8E5M2 | Self::Float8E4M3Fn => 1,
             Self::Int16 | Self::UInt16 | Self::Float16 | Self::BFloat16 => 2,
-            Self::Int32 | Self::UInt32 | Self::Float32 | Self::Complex32 => 4,
+            Self::Int32 | Self::UInt32 | Self::Float32 | Self::Complex32 | Self::BComplex32 => 4,
             Self::Int64 | Self::UInt64 | Self::Float64 | Self::Complex64 => 8,
             Self::Complex128 => 16,
         }
@@ -194,7 +198,7 @@ impl ScalarType {
 
     /// Whether it is a complex type (`isComplexType`).
     pub const fn is_complex(self) -> bool {
-        matches!(self, Self::Complex32 | Self::Complex64 | Self::Complex128)
+        matches!(self, Self::Complex32 | Self::Complex64 | Self::Complex128 | Self::BComplex32)
     }
 
     /// Whether it has negative values; complex types do (`isSignedType`).
@@ -212,6 +216,7 @@ impl ScalarType {
     pub const fn to_real(self) -> Self {
         match self {
             Self::Complex32 => Self::Float16,
+            Self::BComplex32 => Self::BFloat16,
             Self::Complex64 => Self::Float32,
             Self::Complex128 => Self::Float64,
             other => other,
@@ -222,14 +227,15 @@ impl ScalarType {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for types that are the parts of
-    /// no complex type: integers, `bool`, the eight-bit floats, and `bfloat16`.
+    /// no complex type: integers, `bool` and the eight-bit floats.
     pub fn to_complex(self) -> Result<Self> {
         match self {
             Self::Float16 | Self::Complex32 => Ok(Self::Complex32),
+            Self::BFloat16 | Self::BComplex32 => Ok(Self::BComplex32),
             Self::Float32 | Self::Complex64 => Ok(Self::Complex64),
             Self::Float64 | Self::Complex128 => Ok(Self::Complex128),
             other => Err(Error::invalid_argument(format!(
-                "no complex type has parts of type {other}; those of float16, float32 and float64 exist"
+                "no complex type has parts of type {other}; those of float16, bfloat16, float32 and float64 exist"
             ))),
         }
     }

@@ -16,7 +16,7 @@ using namespace c10;
 
 static const std::vector<ScalarType> TYPES = {
     kByte, kChar, kShort, kInt, kLong, kHalf, kFloat, kDouble, kComplexHalf, kComplexFloat, kComplexDouble,
-    kBool, kBFloat16, kFloat8_e5m2, kFloat8_e4m3fn, kUInt16, kUInt32, kUInt64};
+    kBool, kBFloat16, kFloat8_e5m2, kFloat8_e4m3fn, kUInt16, kUInt32, kUInt64, ScalarType::BComplex32};
 
 static std::string name(ScalarType t) { return std::string(getDtypeNames(t).first); }
 
@@ -78,7 +78,8 @@ static void line(std::ostream& out, const std::string& text, const Scalar& s) {
       << converted<float>(s) << ' ' << converted<double>(s) << ' ' << converted<complex<Half>>(s) << ' '
       << converted<complex<float>>(s) << ' ' << converted<complex<double>>(s) << ' ' << converted<bool>(s) << ' '
       << converted<BFloat16>(s) << ' ' << converted<Float8_e5m2>(s) << ' ' << converted<Float8_e4m3fn>(s) << ' '
-      << converted<uint16_t>(s) << ' ' << converted<uint32_t>(s) << ' ' << converted<uint64_t>(s) << '\n';
+      << converted<uint16_t>(s) << ' ' << converted<uint32_t>(s) << ' ' << converted<uint64_t>(s) << ' '
+      << converted<complex<BFloat16>>(s) << '\n';
 }
 
 static std::string hex(double d) { return bits(d); }

@@ -75,8 +75,3 @@ pub use event::CudaEvent;
 pub use guard::{CudaGuard, CudaStreamGuard};
 pub use hooks::CudaHooks;
 pub use runtime::Runtime;
-
-/// Compiles the example of the workspace's README.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

@@ -58,3 +58,13 @@ fn register_all() -> Result<()> {
     fallback.keep();
     Ok(())
 }
+
+/// Compiles the examples of the workspace's README.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
+/// Compiles the examples of the guide to tensors.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tensors.md")]
+struct Guide;

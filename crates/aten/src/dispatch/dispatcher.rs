@@ -44,6 +44,7 @@ impl Dispatcher {
         static GLOBAL: OnceLock<Dispatcher> = OnceLock::new();
         GLOBAL.get_or_init(|| {
             let dispatcher = Self::new();
+            crate::ops::register_fallback(&dispatcher).expect("the keys have no other fallback yet");
             let mut library =
                 Library::define(&dispatcher, "aten").expect("nobody else has this dispatcher yet");
             crate::ops::register(&mut library).expect("the operators of this crate go together");

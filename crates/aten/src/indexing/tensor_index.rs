@@ -15,7 +15,7 @@ impl Tensor {
     /// use aten::indexing::{All, NewAxis, step};
     ///
     /// let x = Tensor::from_slice(&[0, 1, 2, 3, 4, 5], &[2, 3])?;
-    /// assert_eq!(x.i((1, -1))?.item()?, 5.into());
+    /// assert_eq!(x.i((1, -1))?.item()?, 5_i64);
     /// assert_eq!(x.i((.., 1..))?.to_vec::<i32>()?, [1, 2, 4, 5]);
     /// assert_eq!(x.i((NewAxis, All, step(.., 2)))?.sizes(), [1, 2, 2]);
     /// # Ok::<(), aten::Error>(())

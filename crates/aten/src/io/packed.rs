@@ -13,6 +13,7 @@ use crate::tensor::{Dims, New, Tensor};
 /// shrunk below the tensor; else as [`Storage::read`](c10_core::Storage::read).
 pub(super) fn packed(tensor: &Tensor) -> Result<Vec<u8>> {
     check_host(tensor)?;
+    let tensor = &*tensor.resolved()?;
     let geometry = tensor.geometry();
     if geometry.numel == 0 {
         return Ok(Vec::new());

@@ -42,7 +42,7 @@ fn has_own_places(iter: &TensorIter<'_>, output: &Operand<'_>) -> bool {
 
 fn bytes_apart(a: &Operand<'_>, b: &Operand<'_>) -> bool {
     match (&a.source, &b.source) {
-        (Source::Borrowed(_, of_a), Source::Borrowed(_, of_b)) => {
+        (Source::Borrowed(of_a), Source::Borrowed(of_b)) => {
             let (a, b) = (bytes(a), bytes(b));
             !of_a.storage.is_same(&of_b.storage) || a.end <= b.start || b.end <= a.start
         }

@@ -39,7 +39,7 @@ pub(crate) fn computed_in(dtype: ScalarType) -> ScalarType {
         ScalarType::Float16 | ScalarType::BFloat16 | ScalarType::Float8E4M3Fn | ScalarType::Float8E5M2 => {
             ScalarType::Float32
         }
-        ScalarType::Complex32 => ScalarType::Complex64,
+        ScalarType::Complex32 | ScalarType::BComplex32 => ScalarType::Complex64,
         other => other,
     }
 }

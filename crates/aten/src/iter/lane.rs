@@ -80,6 +80,7 @@ computed_as! {
     F8E4M3Fn as f32: F8E4M3Fn::to_f32, F8E4M3Fn::from_f32;
     F8E5M2 as f32: F8E5M2::to_f32, F8E5M2::from_f32;
     Complex<f16> as Complex<f32>: |z| z.map(f32::from), |z| z.map(f16::from_f32);
+    Complex<bf16> as Complex<f32>: |z| z.map(f32::from), |z| z.map(bf16::from_f32);
 }
 
 impl<C: Elem> Format<C> {
@@ -152,7 +153,7 @@ lanes! {
     i64, plain: true;
     f32, plain: true, f16, bf16, F8E4M3Fn, F8E5M2;
     f64, plain: true;
-    Complex<f32>, plain: true, Complex<f16>;
+    Complex<f32>, plain: true, Complex<f16>, Complex<bf16>;
     Complex<f64>, plain: true;
 }
 

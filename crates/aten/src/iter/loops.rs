@@ -56,6 +56,7 @@ elements!(
     f32,
     f64,
     Complex<f16>,
+    Complex<bf16>,
     Complex<f32>,
     Complex<f64>,
     F8E4M3Fn,
@@ -119,18 +120,6 @@ fn wrong_count(iter: &TensorIter<'_>, outputs: usize, inputs: usize) -> Error {
         iter.outputs,
         iter.operands.len() - iter.outputs
     ))
-}
-
-/// `out = f()` for every element.
-pub(crate) fn nullary<O: Elem>(iter: &TensorIter<'_>, f: impl Fn() -> O + Sync) -> Result<()> {
-    check_count(iter, 1, 0)?;
-    check::<O>(iter, 0)?;
-    for_each_row(iter, &|pointers, strides, n| {
-        for i in 0..n as isize {
-            // SAFETY: the row's element, of the output's dtype.
-            unsafe { f().store(pointers[0].wrapping_offset(i * strides[0] as isize)) };
-        }
-    })
 }
 
 /// `out = f(a)` for every element.
@@ -216,7 +205,7 @@ pub(super) fn number_bytes(number: Scalar, dtype: ScalarType) -> Result<[u8; 16]
         "number",
         [
             bool, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>,
-            F8E4M3Fn, F8E5M2
+            Complex<bf16>, F8E4M3Fn, F8E5M2
         ],
         T => {
             let value = converted::<T>(number);

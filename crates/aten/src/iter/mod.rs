@@ -25,7 +25,7 @@ pub(crate) mod run;
 #[cfg(test)]
 mod tests;
 
-use c10_core::{Device, Scalar, ScalarType};
+use c10_core::{Device, ScalarType};
 use smallvec::SmallVec;
 
 pub(crate) use config::{Config, Input};
@@ -117,15 +117,6 @@ impl<'a> TensorIter<'a> {
         self.operands[i].dtype
     }
 
-    pub(crate) fn numel(&self) -> i64 {
-        self.numel
-    }
-
-    /// The number operand `i` is, if it is one for all elements and known: a scalar argument.
-    pub(crate) fn number(&self, i: usize) -> Option<Scalar> {
-        self.operands[i].number()
-    }
-
     /// Copies outputs to given tensors of other dtypes, and gives the first output.
     #[inline(always)]
     pub(crate) fn finish(mut self) -> Result<Made> {
@@ -137,11 +128,6 @@ impl<'a> TensorIter<'a> {
             return Ok(self.finish_each()?.swap_remove(0));
         }
         self.operands[0].finish()
-    }
-
-    /// As [`finish`](Self::finish), all outputs.
-    pub(crate) fn finish_all(mut self) -> Result<SmallVec<[Made; 2]>> {
-        self.finish_each()
     }
 
     fn finish_each(&mut self) -> Result<SmallVec<[Made; 2]>> {

@@ -28,13 +28,13 @@ pub(crate) struct Operand<'a> {
 #[derive(Debug)]
 pub(crate) enum Source<'a> {
     /// In a tensor of the caller, as it was when the iterator was made.
-    Borrowed(&'a Tensor, Snapshot<'a>),
+    Borrowed(Snapshot<'a>),
     /// In a tensor that was made for this: nobody else has it.
     Fresh(Tensor),
     /// In a cast copy of an input: nobody else has it.
     Cast(Tensor),
     /// It is one number, in the loop's dtype.
-    Number(Scalar, Bytes),
+    Number(Bytes),
 }
 
 /// The geometry of a tensor as it was at one moment, in little room: almost none ever changes, so that it
@@ -76,7 +76,7 @@ impl<'a> Operand<'a> {
     pub(super) fn new(source: Source<'a>, dtype: ScalarType) -> Self {
         let ends = |g: &Geometry| (g.storage_offset as usize * dtype.element_size(), g.end_bytes);
         let (begin_bytes, end_bytes) = match &source {
-            Source::Borrowed(_, geometry) => ends(geometry),
+            Source::Borrowed(geometry) => ends(geometry),
             Source::Fresh(tensor) | Source::Cast(tensor) => ends(&tensor.geometry()),
             Source::Number(..) => (0, 0),
         };
@@ -85,29 +85,22 @@ impl<'a> Operand<'a> {
 
     pub(super) fn number_of(number: Scalar, dtype: ScalarType) -> Result<Self> {
         let bytes = super::loops::number_bytes(number, dtype)?;
-        Ok(Self::new(Source::Number(number, Bytes(bytes)), dtype))
+        Ok(Self::new(Source::Number(Bytes(bytes)), dtype))
     }
 
     /// Where the elements are; `None` for a number.
     pub(super) fn geometry(&self) -> Option<Cow<'_, Geometry>> {
         match &self.source {
-            Source::Borrowed(_, geometry) => Some(Cow::Borrowed(geometry)),
+            Source::Borrowed(geometry) => Some(Cow::Borrowed(geometry)),
             Source::Fresh(tensor) | Source::Cast(tensor) => Some(tensor.geometry()),
             Source::Number(..) => None,
-        }
-    }
-
-    pub(super) fn number(&self) -> Option<Scalar> {
-        match self.source {
-            Source::Number(number, _) => Some(number),
-            _ => None,
         }
     }
 
     /// What became of an output. The operand is none afterwards.
     #[inline]
     pub(super) fn finish(&mut self) -> Result<Made> {
-        let source = std::mem::replace(&mut self.source, Source::Number(Scalar::Int(0), Bytes([0; 16])));
+        let source = std::mem::replace(&mut self.source, Source::Number(Bytes([0; 16])));
         match (source, self.copy_to) {
             (Source::Fresh(tensor), Some(dest)) => kernels::copy(dest, &tensor).map(|()| Made::written()),
             (Source::Fresh(tensor), None) => Ok(Made::new(tensor)),

@@ -160,8 +160,8 @@ fn input_operand<'a>(
     if by_value && tensor.rank() == 0 && tensor.device().is_cpu() {
         return Operand::number_of(tensor.item()?, dtype);
     }
-    let source = if tensor.dtype() == dtype {
-        Source::Borrowed(tensor, Snapshot::of(tensor))
+    let source = if tensor.dtype() == dtype && !tensor.has_math_bits() {
+        Source::Borrowed(Snapshot::of(tensor))
     } else {
         Source::Cast(tensor.to_dtype(dtype)?)
     };
@@ -212,7 +212,8 @@ fn output_operand<'a>(
     if *given.geometry().sizes != **sizes {
         given.resize_for_output(sizes, &strides_in_order(sizes, order)?)?;
     }
-    if one_dtype && given.dtype() != dtype {
+    if (one_dtype && given.dtype() != dtype) || given.has_math_bits() {
+        let dtype = if one_dtype { dtype } else { given.dtype() };
         let dense = shape::dense_strides_like(sizes, &given.strides())?;
         let tensor = New::strided(sizes.clone(), dense, dtype, device).make()?;
         return Ok(Operand { copy_to: Some(given), ..Operand::new(Source::Fresh(tensor), dtype) });
@@ -221,7 +222,7 @@ fn output_operand<'a>(
     if *geometry.sizes != **sizes {
         return Err(changed());
     }
-    Ok(Operand::new(Source::Borrowed(given, geometry), given.dtype()))
+    Ok(Operand::new(Source::Borrowed(geometry), given.dtype()))
 }
 
 fn check_overlap(dest: Dest<'_>, inputs: &[Input<'_>]) -> Result<()> {

@@ -26,6 +26,7 @@ pub(super) fn plan<'a>(
     let Some(geometry) = unchanged(first) else { return Ok(false) };
     let common = first.dtype();
     if first.is_wrapped_number()
+        || first.has_math_bits()
         || !geometry.flags.is_non_overlapping_and_dense()
         || (config.integers_to_float && common.is_integral(true))
         || !inputs.iter().all(|input| is_alike(input, first, geometry, config))
@@ -89,6 +90,7 @@ fn is_alike(input: &Input<'_>, first: &Tensor, geometry: &Geometry, config: Conf
     };
     (own_dtype || tensor.dtype() == first.dtype())
         && !tensor.is_wrapped_number()
+        && !tensor.has_math_bits()
         && tensor.device() == first.device()
         && unchanged(tensor).is_some_and(|other| same_layout(geometry, other))
 }
@@ -119,7 +121,7 @@ fn is_writable(
     config: Config,
 ) -> bool {
     let own_dtype = !config.promote && !config.same_dtypes;
-    if (!own_dtype && given.dtype() != dtype) || given.device() != first.device() {
+    if (!own_dtype && given.dtype() != dtype) || given.device() != first.device() || given.has_math_bits() {
         return false;
     }
     if given.is_same(first) && inputs.len() == 1 {
@@ -138,7 +140,7 @@ fn is_writable(
 
 #[inline(always)]
 fn borrowed(tensor: &Tensor) -> Operand<'_> {
-    one_dimension(Source::Borrowed(tensor, Snapshot::of(tensor)), tensor.dtype())
+    one_dimension(Source::Borrowed(Snapshot::of(tensor)), tensor.dtype())
 }
 
 #[inline(always)]

@@ -103,7 +103,7 @@ unsafe impl Sync for First {}
 /// The geometry of an operand whose storage others may have.
 fn borrowed<'s>(operand: &'s Operand<'_>) -> Option<&'s Geometry> {
     match &operand.source {
-        Source::Borrowed(_, geometry) => Some(geometry),
+        Source::Borrowed(geometry) => Some(geometry),
         _ => None,
     }
 }
@@ -112,8 +112,8 @@ fn borrowed<'s>(operand: &'s Operand<'_>) -> Option<&'s Geometry> {
 #[inline]
 fn first_element(operand: &Operand<'_>) -> Result<*mut u8> {
     match &operand.source {
-        Source::Number(_, bytes) => Ok(bytes.0.as_ptr().cast_mut()),
-        Source::Borrowed(_, geometry) => first_in(operand, geometry),
+        Source::Number(bytes) => Ok(bytes.0.as_ptr().cast_mut()),
+        Source::Borrowed(geometry) => first_in(operand, geometry),
         Source::Fresh(tensor) | Source::Cast(tensor) => first_in(operand, &tensor.geometry()),
     }
 }

@@ -1,10 +1,14 @@
 //! Copies between tensors of one shape, of any strides, dtypes and devices.
 
+use std::borrow::Cow;
+
+use c10_core::Device;
+
 use crate::error::{Error, Result};
 use crate::iter::{Config, TensorIter};
 use crate::kernels::{cpu, hooked};
 use crate::ops::Dest;
-use crate::tensor::Tensor;
+use crate::tensor::{New, Tensor};
 use crate::view::Strided;
 
 /// Copies the elements of `src`, broadcast, to `dest`, converted to its dtype.
@@ -12,17 +16,14 @@ pub(crate) fn copy(dest: &Tensor, src: &Tensor) -> Result<()> {
     if dest.is_meta() || dest.is_same(src) {
         return Ok(());
     }
+    if dest.has_math_bits() || src.has_math_bits() {
+        return copy_with_bits(dest, src);
+    }
     if src.is_meta() {
         // PyTorch's text.
         return Err(Error::not_implemented("Cannot copy out of meta tensor; no data!"));
     }
-    let broadcast;
-    let src = if dest.sizes() == src.sizes() {
-        src
-    } else {
-        broadcast = Strided::of(src).expand(&dest.sizes())?.view(src)?;
-        &broadcast
-    };
+    let src = &*broadcast(src, dest)?;
     if !dest.device().is_cpu() || !src.device().is_cpu() {
         return hooked::copy(dest, src);
     }
@@ -37,4 +38,37 @@ pub(crate) fn copy(dest: &Tensor, src: &Tensor) -> Result<()> {
 /// As [`copy`], to a tensor that was just made.
 pub(crate) fn copy_fresh(dest: &Tensor, src: &Tensor) -> Result<()> {
     copy(dest, src)
+}
+
+fn broadcast<'a>(src: &'a Tensor, dest: &Tensor) -> Result<Cow<'a, Tensor>> {
+    if dest.sizes() == src.sizes() {
+        return Ok(Cow::Borrowed(src));
+    }
+    Ok(Cow::Owned(Strided::of(src).expand(&dest.sizes())?.view(src)?))
+}
+
+/// [`copy`] of stored elements to stored elements, conjugated and negated where the bits of both differ: after the
+/// conversion, as in PyTorch.
+fn copy_with_bits(dest: &Tensor, src: &Tensor) -> Result<()> {
+    let is_conj = dest.dtype().is_complex() && dest.is_conj() != src.is_conj();
+    let is_neg = dest.is_neg() != src.is_neg();
+    let (dest, src) = (dest.as_stored(), src.as_stored());
+    let kernel = match (is_conj, is_neg) {
+        (false, false) => return copy(&dest, &src),
+        (true, false) => cpu::conj::conj,
+        (false, true) => cpu::rounding::neg,
+        (true, true) => cpu::conj::negated_conj,
+    };
+    let apply = |to: &Tensor, from: &Tensor| -> Result<()> {
+        let iter = TensorIter::unary(Dest::InPlace(to), from, Config::OWN_DTYPES)?;
+        kernel(&iter)?;
+        iter.finish().map(drop)
+    };
+    if dest.dtype() == src.dtype() && dest.device().is_cpu() && src.device().is_cpu() {
+        return apply(&dest, &*broadcast(&src, &dest)?);
+    }
+    let staged = New::contiguous(dest.sizes(), dest.dtype(), Device::CPU).make()?;
+    copy(&staged, &src)?;
+    apply(&staged, &staged)?;
+    copy(&dest, &staged)
 }

@@ -85,6 +85,9 @@ impl MatrixLayout {
 
     /// Whether no two elements share a place; may say no where they do not.
     fn is_disjoint(&self) -> bool {
+        if self.batch == 0 || self.rows == 0 || self.cols == 0 {
+            return true;
+        }
         let mut dims =
             [(self.batch, self.batch_stride), (self.rows, self.row_stride), (self.cols, self.col_stride)];
         dims.sort_by_key(|(_, stride)| stride.unsigned_abs());

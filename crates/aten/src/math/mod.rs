@@ -18,3 +18,8 @@ pub use complex::ComplexFloat;
 pub use float::Float;
 pub use integer::Integer;
 pub use special::{Orthogonal, Special};
+
+/// A float of whichever type as an `f64`.
+pub(crate) fn to_f64(value: impl Into<f64>) -> f64 {
+    value.into()
+}

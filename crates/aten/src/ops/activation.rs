@@ -125,7 +125,15 @@ fn leaky_relu(dest: Dest<'_>, a: &Tensor, slope: Scalar) -> Result<Made> {
 
 fn gelu(dest: Dest<'_>, a: &Tensor, approximate: &str) -> Result<Made> {
     let by_tanh = is_tanh(approximate)?;
-    floats(dest, a, "gelu", if by_tanh { loops::gelu_tanh } else { loops::gelu })
+    // PyTorch leaves these to oneDNN, whose formula has no answer for infinity.
+    let is_dense =
+        matches!(a.dtype(), ScalarType::Float32 | ScalarType::BFloat16) && a.numel() > 1 && a.is_contiguous();
+    let kernel = match (by_tanh, is_dense) {
+        (true, _) => loops::gelu_tanh,
+        (false, true) => loops::gelu_finite,
+        (false, false) => loops::gelu,
+    };
+    floats(dest, a, "gelu", kernel)
 }
 
 /// Which of the two forms of `gelu` is meant.

@@ -1,6 +1,6 @@
 //! Normalisation over the batch, and of instances.
 
-use c10_core::ScalarType;
+use c10_core::{MemoryFormat, ScalarType};
 
 use super::norm::{check_same_sizes, empty, in_format_of, statistics_dtype, tensor_of, wanted};
 use super::reduction::store;
@@ -206,12 +206,19 @@ fn native(
     let saved = if training { [shape.channels as i64] } else { [0] };
     if out.is_meta() {
         let (mean, invstd) = (empty(saved, dtype, x)?, empty(saved, dtype, x)?);
-        return Ok((out.finish()?.new_tensor(), mean, invstd));
+        return Ok((in_format_of(out.finish()?.new_tensor(), x)?, mean, invstd));
     }
     let dense = x.to_contiguous()?;
+    let in_steps = dtype.is_reduced_floating_point() && !are_contiguous(x, params.map(|(_, param)| param));
     let (mean, invstd): (Vec<f64>, Vec<f64>) = match (training, running_mean, running_var) {
         (false, Some(mean), Some(var)) => {
-            let invstd = norm::numbers_of(var)?.into_iter().map(|var| 1.0 / (var + eps).sqrt()).collect();
+            let sums = norm::numbers_of(var)?.into_iter().map(|var| var + eps).collect();
+            let invstd = if in_steps {
+                let roots = rounded(sums, dtype)?.into_iter().map(f64::sqrt).collect();
+                rounded(rounded(roots, dtype)?.into_iter().map(f64::recip).collect(), dtype)?
+            } else {
+                sums.into_iter().map(|sum: f64| 1.0 / sum.sqrt()).collect()
+            };
             (norm::numbers_of(mean)?, invstd)
         }
         _ => {
@@ -224,13 +231,28 @@ fn native(
         }
     };
     let (weight, bias) = (norm::numbers(weight)?, norm::numbers(bias)?);
-    norm::normalise_channels(&dense, &out, shape, |_, channel| {
-        let scale = weight.as_ref().map_or(1.0, |weight| weight[channel]);
-        [mean[channel], invstd[channel] * scale, bias.as_ref().map_or(0.0, |bias| bias[channel])]
-    })?;
+    let scale = |channel: usize| weight.as_ref().map_or(1.0, |weight| weight[channel]);
+    let shift = |channel: usize| bias.as_ref().map_or(0.0, |bias| bias[channel]);
+    if in_steps {
+        norm::normalise_channels_in_steps(&dense, &out, shape, |channel| {
+            [mean[channel], invstd[channel], scale(channel), shift(channel)]
+        })?;
+    } else {
+        norm::normalise_channels(&dense, &out, shape, |_, channel| {
+            [mean[channel], invstd[channel] * scale(channel), shift(channel)]
+        })?;
+    }
     let out = in_format_of(out.finish()?.new_tensor(), x)?;
     let kept = saved[0] as usize;
     Ok((out, tensor_of(&mean[..kept], &saved, dtype)?, tensor_of(&invstd[..kept], &saved, dtype)?))
+}
+
+/// Whether all lie densely, as PyTorch's fast loop of half precision wants them: it rounds the result alone, and
+/// the loop for all others each step.
+fn are_contiguous(x: &Tensor, params: [Maybe<'_>; 4]) -> bool {
+    let formats = [MemoryFormat::Contiguous, MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast3d];
+    formats.into_iter().any(|format| x.is_contiguous_in(format))
+        && params.into_iter().flatten().all(Tensor::is_contiguous)
 }
 
 /// Numbers as the dtype holds them: elements are normalised by what is saved.

@@ -16,8 +16,8 @@ const ALL_BITS: Dtypes = BITS.and(Dtypes::WIDE_UNSIGNED);
 const PREDICATE: Config = Config::SAME.with_output_dtype(ScalarType::Bool);
 
 const COMPARISONS: &[Pointwise] = &[
-    Pointwise { name: "eq", config: Config::COMPARE, takes: Dtypes::ALL, kernel: kernels::eq },
-    Pointwise { name: "ne", config: Config::COMPARE, takes: Dtypes::ALL, kernel: kernels::ne },
+    Pointwise { name: "eq", config: Config::COMPARE, takes: Dtypes::EVERY, kernel: kernels::eq },
+    Pointwise { name: "ne", config: Config::COMPARE, takes: Dtypes::EVERY, kernel: kernels::ne },
     Pointwise { name: "lt", config: Config::COMPARE, takes: Dtypes::REAL, kernel: kernels::lt },
     Pointwise { name: "le", config: Config::COMPARE, takes: Dtypes::REAL, kernel: kernels::le },
     Pointwise { name: "gt", config: Config::COMPARE, takes: Dtypes::REAL, kernel: kernels::gt },

@@ -4,7 +4,7 @@
 use c10_core::{MemoryFormat, ScalarType};
 
 use crate::error::{Error, Result};
-use crate::tensor::{Dims, New, Tensor};
+use crate::tensor::{Dims, New, Tensor, access, for_words};
 use crate::{kernels, shape};
 
 /// Where a result goes.
@@ -71,6 +71,7 @@ impl<'a> Dest<'a> {
             dest.resize_for_output(&new.sizes, &strides)?;
         }
         let direct = dest.dtype() == new.dtype
+            && !dest.has_math_bits()
             && *dest.geometry().strides == *strides
             && !inputs.iter().any(|input| input.is_alias_of(dest));
         let tensor = if direct { dest.clone() } else { new.make()? };
@@ -104,7 +105,7 @@ impl<'a> Dest<'a> {
         let output =
             self.output(New::strided(this.sizes(), strides, this.dtype(), this.device()), &inputs)?;
         if !output.is_meta() && !output.tensor.is_same(this) {
-            kernels::copy_fresh(&output.tensor, this)?;
+            begin_with(&output, this)?;
         }
         Ok(output)
     }
@@ -133,6 +134,21 @@ impl<'a> Dest<'a> {
         }
         crate::iter::overlap::check_no_internal_overlap(dest)
     }
+}
+
+/// Copies `this`, which has the output's sizes and dtype, to where an operator then writes.
+fn begin_with(output: &Output<'_>, this: &Tensor) -> Result<()> {
+    if !this.device().is_cpu() || !output.tensor.device().is_cpu() {
+        return kernels::copy_fresh(&output.tensor, this);
+    }
+    access([this], [&output.tensor], output.fresh(), |[src], [to]| {
+        let strides = Dims::from(to.strides());
+        for_words!(src.dtype(), W => {
+            let to = to.elements::<W>()?;
+            kernels::cpu::strided::copy(src.sizes(), to, &strides, src.elements::<W>()?, src.strides());
+            Ok(())
+        })
+    })
 }
 
 impl Output<'_> {
@@ -196,14 +212,14 @@ impl Tensor {
         self.resize_geometry(sizes.clone(), strides.clone())
     }
 
-    /// `contiguous()` for kernels: the tensor itself, or a row-major copy.
+    /// `contiguous()` for kernels: the tensor itself, or a row-major copy. Neither carries a math bit.
     pub(crate) fn to_contiguous(&self) -> Result<Tensor> {
         self.to_format(MemoryFormat::Contiguous)
     }
 
     /// As [`to_contiguous`](Self::to_contiguous), in a memory format.
     pub(crate) fn to_format(&self, format: MemoryFormat) -> Result<Tensor> {
-        if self.is_contiguous_in(format) {
+        if self.is_contiguous_in(format) && !self.has_math_bits() {
             return Ok(self.clone());
         }
         let strides = shape::strides_of_format(&self.sizes(), format)?;
@@ -212,9 +228,10 @@ impl Tensor {
         Ok(copy)
     }
 
-    /// The tensor itself, or a copy of another dtype that keeps the strides where they are dense.
-    pub(crate) fn to_dtype(&self, dtype: c10_core::ScalarType) -> Result<Tensor> {
-        if self.dtype() == dtype {
+    /// The tensor itself, or a copy of another dtype that keeps the strides where they are dense. Neither carries
+    /// a math bit.
+    pub(crate) fn to_dtype(&self, dtype: ScalarType) -> Result<Tensor> {
+        if self.dtype() == dtype && !self.has_math_bits() {
             return Ok(self.clone());
         }
         let strides = shape::dense_strides_like(&self.sizes(), &self.strides())?;

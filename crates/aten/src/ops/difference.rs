@@ -186,7 +186,9 @@ fn weight_sums(
     weights: Maybe<'_>,
     aweights: Maybe<'_>,
 ) -> Result<(f64, f64)> {
-    let number = |x: Tensor| -> Result<f64> { Ok(x.sum()?.item()?.to::<f64>()?) };
+    // Of shapes alone the weights are not known, and not needed.
+    let number =
+        |x: Tensor| -> Result<f64> { if x.is_meta() { Ok(1.0) } else { Ok(x.sum()?.item()?.to::<f64>()?) } };
     let total = weights.map_or(Ok(observations as f64), |weights| number(weights.clone()))?;
     if !total.is_finite() || (weights.is_some() && observations > 0 && total == 0.0) {
         return Err(Error::invalid_argument("cov(): weights sum to zero, can't be normalized"));

@@ -85,16 +85,17 @@ impl Kind {
 
     /// Ones where an element, or a channel, stays.
     fn kept(self, input: &Tensor, probability: f64) -> Result<Tensor> {
+        // Both parts of a complex element stay or go together.
+        let dtype: Option<ScalarType> = Some(input.dtype().to_real());
         let kept = if self.feature {
             let mut sizes = input.sizes();
             if sizes.len() < 2 {
                 return Err(Error::shape("Feature dropout requires at least 2 dimensions in the input"));
             }
             sizes.iter_mut().skip(2).for_each(|size| *size = 1);
-            let dtype: Option<ScalarType> = Some(input.dtype());
             handles::NEW_EMPTY.call(input, &sizes, dtype, None, None, None)?
         } else {
-            handles::EMPTY_LIKE.call(input, None, None, None, None, None)?
+            handles::EMPTY_LIKE.call(input, dtype, None, None, None, None)?
         };
         handles::BERNOULLI__FLOAT.call(&kept, probability, None)?;
         Ok(kept)

@@ -30,6 +30,9 @@ impl Dtypes {
     pub(super) const REAL: Self = Self::NUMBERS.and(Self::BOOL);
     pub(super) const ALL: Self = Self::REAL.and(Self::WIDE_UNSIGNED).and(Self::ALL_COMPLEX).and(Self::FLOAT8);
 
+    /// All and `bcomplex32`, which nothing computes with: what moves and compares elements takes it.
+    pub(super) const EVERY: Self = Self::ALL.and(Self::of(&[S::BComplex32]));
+
     const fn of(dtypes: &[ScalarType]) -> Self {
         let (mut bits, mut i) = (0, 0);
         while i < dtypes.len() {

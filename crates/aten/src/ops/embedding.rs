@@ -8,6 +8,7 @@ use crate::dispatch::Library;
 use crate::error::{Error, Result};
 use crate::iter::loops::dispatch;
 use crate::kernels::cpu::embedding::{BagMode, Bags, add_rows, occurrences};
+use crate::math;
 use crate::tensor::{Dims, Fresh, New, Tensor, access};
 
 pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
@@ -117,7 +118,7 @@ fn renorm(this: &Tensor, indices: &Tensor, max_norm: f64, norm_type: f64) -> Res
             let to = to.elements::<T>()?;
             for row in rows {
                 let place = |column: i64| (row * strides[0] + column * strides[1]) as usize;
-                let elements = (0..width).map(|column| f64::from(to[place(column)]).abs());
+                let elements = (0..width).map(|column| math::to_f64(to[place(column)]).abs());
                 let norm = match norm_type {
                     f64::INFINITY => elements.fold(0.0, f64::max),
                     p => elements.map(|element| element.powf(p)).sum::<f64>().powf(1.0 / p),
@@ -126,7 +127,7 @@ fn renorm(this: &Tensor, indices: &Tensor, max_norm: f64, norm_type: f64) -> Res
                     let scale = max_norm / (norm + 1e-7);
                     for column in 0..width {
                         let element = &mut to[place(column)];
-                        *element = crate::random::Discrete::from_real(f64::from(*element) * scale);
+                        *element = crate::random::Discrete::from_real(math::to_f64(*element) * scale);
                     }
                 }
             }
@@ -359,7 +360,7 @@ fn bag_dense_backward(
     }
     let rows = values_below(indices, num_weights, 0)?;
     if mode == BagMode::Max {
-        return max_backward(grad, max_indices, &sizes);
+        return max_backward(grad, max_indices, bag_size, &sizes);
     }
     let bag_of = values_below(offset2bag, bag_count, 0)?;
     if bag_of.len() != rows.len() {
@@ -394,15 +395,16 @@ fn bag_dense_backward(
     })
 }
 
-/// Each gradient goes to the row that was the greatest there.
-fn max_backward(grad: &Tensor, max_indices: &Tensor, sizes: &[i64; 2]) -> Result<Tensor> {
+/// Each gradient goes to the row that was the greatest there; that of a bag of nothing goes nowhere.
+fn max_backward(grad: &Tensor, max_indices: &Tensor, bag_size: &Tensor, sizes: &[i64; 2]) -> Result<Tensor> {
     let rows = values_below(max_indices, sizes[0], 0)?;
     if rows.len() as i64 != grad.numel() {
         return Err(Error::shape("there is not one greatest row for each element of the gradient"));
     }
-    let width = sizes[1] as usize;
-    let places =
-        rows.iter().enumerate().map(|(at, &row)| (row as usize * width + at % width.max(1), at, 1.0));
+    let (width, counted) = (sizes[1] as usize, super::index_values::values(bag_size)?);
+    let is_filled = |at: usize| counted.get(at / width.max(1)).is_none_or(|&count| count > 0);
+    let filled = rows.iter().enumerate().filter(|(at, _)| is_filled(*at));
+    let places = filled.map(|(at, &row)| (row as usize * width + at % width.max(1), at, 1.0));
     dispatch!(grad.dtype(), "embedding_bag_backward", [f16, bf16, f32, f64], T => {
         made(&add_rows::<T>(sizes[0] as usize * width, 1, &grad.to_vec::<T>()?, places), sizes, grad)
     })
@@ -441,7 +443,7 @@ fn bag_weights_backward(
         let mut out = vec![T::default(); bags.indices.len()];
         for (i, row, bag) in bags.members() {
             let products = grad_elements[bag * width..].iter().zip(&table[row * width..]).take(width);
-            let sum = products.map(|(&g, &w)| f64::from(g) * f64::from(w)).sum();
+            let sum = products.map(|(&g, &w)| math::to_f64(g) * math::to_f64(w)).sum();
             out[i] = crate::random::Discrete::from_real(sum);
         }
         made(&out, &sizes, grad)

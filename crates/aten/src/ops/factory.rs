@@ -2,12 +2,12 @@
 
 use c10_core::{Device, Layout, MemoryFormat, Scalar, ScalarType};
 
-use super::new_options::{Options, checked_sizes, fill_fresh};
+use super::new_options::{Options, check_value, checked_sizes, fill_fresh};
 use super::{Dest, Made, register_triple};
 use crate::dispatch::Library;
 use crate::error::{Error, Result};
 use crate::iter::{Config, Input, TensorIter};
-use crate::kernels::cpu;
+use crate::kernels::{cpu, hooked};
 use crate::shape;
 use crate::tensor::{Dims, New, Tensor, default_dtype};
 
@@ -142,6 +142,14 @@ fn register_fill(lib: &mut Library<'_>) -> Result<()> {
     register_triple!(lib, fill_tensor, (this: &Tensor, value: &Tensor),
         functional "fill.Tensor", inplace "fill_.Tensor", out "fill.Tensor_out");
     register_triple!(lib, zero, (this: &Tensor), functional "zero", inplace "zero_", out "zero.out");
+    // Devices that have no kernel of their own are filled from the host.
+    lib.all_backends("fill_.Scalar", |this: &Tensor, value: Scalar| {
+        fill_scalar(Dest::InPlace(this), this, value).map(drop)
+    })?;
+    lib.all_backends("fill_.Tensor", |this: &Tensor, value: &Tensor| {
+        fill_tensor(Dest::InPlace(this), this, value).map(drop)
+    })?;
+    lib.all_backends("zero_", |this: &Tensor| zero(Dest::InPlace(this), this).map(drop))?;
     Ok(())
 }
 
@@ -247,7 +255,12 @@ fn zero(dest: Dest<'_>, this: &Tensor) -> Result<Made> {
 }
 
 fn fill(dest: Dest<'_>, this: &Tensor, value: Scalar) -> Result<Made> {
+    check_value(value, dest.given().unwrap_or(this).dtype())?;
     if let Dest::InPlace(this) = dest {
+        if !this.device().is_cpu() && !this.is_meta() {
+            hooked::write_through_host(this, |staged| fill(Dest::InPlace(staged), staged, value).map(drop))?;
+            return Ok(Made::written());
+        }
         let iter = TensorIter::new(&[Dest::InPlace(this)], &[Input::Number(value)], Config::OWN_DTYPES)?;
         if !iter.is_meta() {
             cpu::copy::convert(&iter)?;

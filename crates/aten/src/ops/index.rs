@@ -103,6 +103,11 @@ fn index_put(
     }
     let inputs: Vec<&Tensor> = indices.iter().flatten().chain([values]).collect();
     let strides = shape::dense_strides_like(&this.sizes(), &this.strides())?;
+    let is_mask = |index: &Tensor| matches!(index.dtype(), ScalarType::Bool | ScalarType::UInt8);
+    if this.is_meta() && indices.iter().flatten().any(is_mask) {
+        // How many elements a mask selects is not known, and the result is as large all the same.
+        return dest.output_from(this, strides, &inputs)?.finish();
+    }
     // Before anything is written: which elements, and whether the values fit.
     let sizes = select(this, indices)?.plan.sizes;
     let values = expanded(values, &sizes).ok_or_else(|| {

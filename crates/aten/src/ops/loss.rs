@@ -178,7 +178,7 @@ fn mse(dest: Dest<'_>, x: &Tensor, target: &Tensor, reduction: i64) -> Result<Ma
 fn mse_backward(dest: Dest<'_>, grad: &Tensor, x: &Tensor, target: &Tensor, reduction: i64) -> Result<Made> {
     let factor = 2.0 * Summary::of(reduction)?.share(x);
     gradient(dest, grad, x, target, |iter| {
-        floats!(iter, "mse_backward_cpu_out", Real, |a, b, g| { <Real as Float>::of(factor) * (a - b) * g })
+        floats!(iter, "mse_backward_cpu_out", Real, |a, b, g| <Real as Float>::of(factor) * (a - b) * g)
     })
 }
 

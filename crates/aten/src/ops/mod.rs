@@ -63,6 +63,7 @@ mod copy;
 mod type_conversion;
 mod resize;
 mod conj;
+mod math_bits;
 mod query;
 mod power;
 mod compare;
@@ -86,6 +87,7 @@ mod scan;
 mod softmax;
 
 pub(crate) use dest::{Dest, Made, Output};
+pub(crate) use math_bits::register_fallback;
 
 use crate::dispatch::Library;
 use crate::error::Result;
@@ -113,7 +115,8 @@ pub fn schemas() -> &'static [SchemaLine] {
 /// Registers the schemas, and the kernels for CPU and Meta.
 pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     for line in SCHEMAS {
-        lib.def(line.schema.trim_start_matches("aten::"))?;
+        let operator = lib.def(line.schema.trim_start_matches("aten::"))?;
+        math_bits::register_view(lib, operator)?;
     }
     binary::register(lib)?;
     conv::register(lib)?;
@@ -161,6 +164,7 @@ pub(crate) fn register(lib: &mut Library<'_>) -> Result<()> {
     type_conversion::register(lib)?;
     resize::register(lib)?;
     conj::register(lib)?;
+    math_bits::register(lib)?;
     query::register(lib)?;
     unary::register(lib)?;
     rounding::register(lib)?;

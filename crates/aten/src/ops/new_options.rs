@@ -106,7 +106,7 @@ pub(super) fn fill_fresh(tensor: &Tensor, value: Scalar) -> Result<()> {
 }
 
 /// Whether a number fits a dtype, for tensors that have no elements to tell.
-fn check_value(value: Scalar, dtype: ScalarType) -> Result<()> {
+pub(super) fn check_value(value: Scalar, dtype: ScalarType) -> Result<()> {
     dispatch!(
         dtype,
         "fill_",
@@ -115,6 +115,6 @@ fn check_value(value: Scalar, dtype: ScalarType) -> Result<()> {
             c10_core::Complex<c10_core::f16>, c10_core::Complex<f32>, c10_core::Complex<f64>,
             c10_core::F8E4M3Fn, c10_core::F8E5M2
         ],
-        T => Ok(drop(value.to::<T>()?))
+        T => Ok(value.to::<T>().map(|_| ())?)
     )
 }

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::iter::loops::dispatch;
 use crate::iter::overlap::check_no_internal_overlap;
 use crate::kernels::cpu::random;
+use crate::math;
 use crate::random::{Continuous, Discrete, Draws, Generator, Uniform};
 use crate::shape;
 use crate::tensor::{Dims, Fresh, New, Tensor};
@@ -35,7 +36,7 @@ fn register_integers(lib: &mut Library<'_>) -> Result<()> {
         random_from_to(this, from, to, generator)
     })?;
     lib.cpu_meta("geometric_", |this: &Tensor, p: f64, generator: Gen<'_>| {
-        if !(p > 0.0 && p < 1.0) {
+        if p.is_nan() || p <= 0.0 || p >= 1.0 {
             return Err(Error::invalid_argument(format!("geometric_ expects p to be in (0, 1), but got p={p}")));
         }
         if this.is_meta() {
@@ -123,9 +124,9 @@ fn uniform(this: &Tensor, from: f64, to: f64, generator: Gen<'_>) -> Result<()> 
     check_no_internal_overlap(this)?;
     let real = as_real(this)?;
     dispatch!(real.dtype(), "check_uniform_bounds", [f16, bf16, f32, f64], T => {
-        let max: f64 = T::MAX.into();
+        let max = math::to_f64(T::MAX);
         for (name, bound) in [("from", from), ("to", to)] {
-            if !(bound >= -max && bound <= max) {
+            if !(-max..=max).contains(&bound) {
                 return Err(Error::invalid_argument(format!(
                     "{name} is out of bounds for {}: {bound}", real.dtype().name()
                 )));
@@ -152,7 +153,7 @@ fn uniform(this: &Tensor, from: f64, to: f64, generator: Gen<'_>) -> Result<()> 
 
 /// Fills with normal numbers; the variance of complex ones is that of both parts together.
 pub(super) fn normal(this: &Tensor, fresh: Fresh, mean: f64, std: f64, generator: Gen<'_>) -> Result<()> {
-    if !(std >= 0.0) {
+    if std.is_nan() || std < 0.0 {
         return Err(Error::invalid_argument(format!("normal expects std >= 0.0, but found std {std}")));
     }
     check_no_internal_overlap(this)?;
@@ -349,8 +350,8 @@ fn bernoulli_by(this: &Tensor, fresh: Fresh, p: &Tensor, generator: Gen<'_>) -> 
             T,
             put => random::fill_by(this, fresh, &p, &or_default(generator), |draws, p: P| {
                 let event = match P::SCALAR_TYPE {
-                    ScalarType::Float64 => draws.bernoulli(f64::from(p)),
-                    _ => draws.bernoulli_f32(f64::from(p) as f32),
+                    ScalarType::Float64 => draws.bernoulli(math::to_f64(p)),
+                    _ => draws.bernoulli_f32(math::to_f64(p) as f32),
                 };
                 put(T::from_integer(event.into()))
             })

@@ -37,7 +37,7 @@ impl Law {
         }
     }
 
-    fn new(self, sizes: &[i64], options: Options, generator: Gen<'_>) -> Result<Tensor> {
+    fn make(self, sizes: &[i64], options: Options, generator: Gen<'_>) -> Result<Tensor> {
         let default = match self {
             Self::Integers { .. } => Some(ScalarType::Int64),
             _ => None,
@@ -72,12 +72,12 @@ fn register_real(lib: &mut Library<'_>) -> Result<()> {
     macro_rules! law {
         ($law:expr, $plain:literal, $generator:literal, $like:literal, $out:literal, $generator_out:literal) => {
             lib.all_backends($plain, |size: &[i64], dtype: Dtype, layout: Lay, device: Dev, pin: Pin| {
-                $law.new(size, options!(dtype, layout, device, pin), None)
+                $law.make(size, options!(dtype, layout, device, pin), None)
             })?;
             lib.all_backends(
                 $generator,
                 |size: &[i64], generator: Gen<'_>, dtype: Dtype, layout: Lay, device: Dev, pin: Pin| {
-                    $law.new(size, options!(dtype, layout, device, pin), generator)
+                    $law.make(size, options!(dtype, layout, device, pin), generator)
                 },
             )?;
             lib.all_backends(
@@ -106,13 +106,13 @@ fn register_integers(lib: &mut Library<'_>) -> Result<()> {
             lib.all_backends(
                 $plain,
                 |$($arg: $type,)* size: &[i64], dtype: Dtype, layout: Lay, device: Dev, pin: Pin| {
-                    $law.new(size, options!(dtype, layout, device, pin), None)
+                    $law.make(size, options!(dtype, layout, device, pin), None)
                 },
             )?;
             lib.all_backends(
                 $generator,
                 |$($arg: $type,)* size: &[i64], generator: Gen<'_>, dtype: Dtype, layout: Lay, device: Dev, pin: Pin| {
-                    $law.new(size, options!(dtype, layout, device, pin), generator)
+                    $law.make(size, options!(dtype, layout, device, pin), generator)
                 },
             )?;
             lib.all_backends(

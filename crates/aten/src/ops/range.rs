@@ -179,7 +179,7 @@ fn count(start: Scalar, end: Scalar, step: Scalar) -> Result<Count> {
     }
     check_direction(end - start, step)?;
     let steps = (end - start) / step;
-    if !(steps < i64::MAX as f64) {
+    if steps.is_nan() || steps >= i64::MAX as f64 {
         return Err(too_many());
     }
     Ok(Count { steps: steps.ceil() as i64, exact: steps.fract() == 0.0 })

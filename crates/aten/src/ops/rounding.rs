@@ -28,9 +28,9 @@ const OPERATORS: &[Pointwise] = &[
         kernel: loops::sgn,
     },
     Pointwise { name: "signbit", config: PREDICATE, takes: SIGNED, kernel: loops::signbit },
-    Pointwise { name: "isnan", config: PREDICATE, takes: Dtypes::ALL, kernel: loops::isnan },
-    Pointwise { name: "isinf", config: PREDICATE, takes: Dtypes::ALL, kernel: loops::isinf },
-    Pointwise { name: "isfinite", config: PREDICATE, takes: Dtypes::ALL, kernel: loops::isfinite },
+    Pointwise { name: "isnan", config: PREDICATE, takes: Dtypes::EVERY, kernel: loops::isnan },
+    Pointwise { name: "isinf", config: PREDICATE, takes: Dtypes::EVERY, kernel: loops::isinf },
+    Pointwise { name: "isfinite", config: PREDICATE, takes: Dtypes::EVERY, kernel: loops::isfinite },
 ];
 
 pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::iter::loops::{self, dispatch};
 use crate::iter::{Config, Input, TensorIter};
 use crate::kernels::cpu::random;
+use crate::math;
 use crate::random::{Continuous, CumulativeDistribution, Discrete, Generator, first_categories};
 use crate::shape;
 use crate::tensor::{Fresh, New, Plain, Tensor, access};
@@ -264,7 +265,7 @@ fn masked(input: &Tensor, mask: &Tensor, scale: f64) -> Result<Tensor> {
             dtype => dispatch!(dtype, "native_dropout", [f16, bf16, f32, f64], T => {
                 loops::binary(&iter, |a: T, keep: bool| {
                     let kept = a * T::from_integer(keep.into());
-                    T::from_real(f64::from(kept) * scale)
+                    T::from_real(math::to_f64(kept) * scale)
                 })
             })?,
         }

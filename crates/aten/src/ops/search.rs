@@ -1,5 +1,7 @@
 //! Places in sorted sequences, and counts: `searchsorted`, `bucketize`, `bincount`, `histc`.
 
+use std::cmp::Ordering;
+
 use c10_core::{Scalar, ScalarType, bf16, f16};
 
 use super::{Dest, Made, register_triple};
@@ -9,7 +11,6 @@ use crate::iter::Input;
 use crate::iter::loops::dispatch;
 use crate::iter::promote::ResultType;
 use crate::kernels::cpu::combine::Combine;
-use crate::kernels::cpu::sort::Ordered;
 use crate::tensor::{Dims, New, Tensor, access};
 
 pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
@@ -154,8 +155,12 @@ fn searchsorted(
 }
 
 /// Whether a value goes behind an element of the sequence; a NaN goes behind all.
-fn passes<T: Ordered + PartialOrd>(element: T, value: T, right: bool) -> bool {
-    if right { !(element > value) } else { !(element >= value) }
+fn passes<T: PartialOrd>(element: T, value: T, right: bool) -> bool {
+    match element.partial_cmp(&value) {
+        Some(Ordering::Greater) => false,
+        Some(Ordering::Equal) => right,
+        _ => true,
+    }
 }
 
 /// How many of `len` begin with `passes` being true.
@@ -246,6 +251,12 @@ fn bincount(this: &Tensor, weights: Option<&Tensor>, minlength: i64) -> Result<T
 fn histc(dest: Dest<'_>, this: &Tensor, bins: i64, min: Scalar, max: Scalar) -> Result<Made> {
     if bins <= 0 {
         return Err(Error::invalid_argument(format!("torch.histc(): bins must be > 0, but got {bins}")));
+    }
+    if matches!(this.dtype(), ScalarType::Float16 | ScalarType::BFloat16) {
+        let counts = histc(Dest::New, &this.to_dtype(ScalarType::Float32)?, bins, min, max)?.new_tensor();
+        let out = dest.output(New::contiguous([bins], this.dtype(), this.device()), &[this])?;
+        crate::kernels::copy_fresh(out.tensor(), &counts)?;
+        return out.finish();
     }
     let (min, max) = (min.to::<f64>()?, max.to::<f64>()?);
     let new = New::contiguous(Dims::from([bins]), this.dtype(), this.device());

@@ -29,6 +29,7 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
     lib.cpu_meta("unique_consecutive", |this: &Tensor, inverse: bool, counts: bool, dim: Option<i64>| {
         match dim {
             None => of_elements(this, false, inverse, counts),
+            Some(0 | -1) if this.rank() == 1 => of_elements(this, false, inverse, counts),
             Some(dim) => of_slices(this, dim, false),
         }
     })

@@ -241,12 +241,21 @@ fn equal_parts(x: &Tensor, sections: i64, axis: Axis) -> Result<Vec<Tensor>> {
 }
 
 fn real(x: &Tensor) -> Result<Tensor> {
-    if x.dtype().is_complex() { x.view_as_real()?.select(-1, 0) } else { Ok(x.clone()) }
+    if !x.dtype().is_complex() {
+        return Ok(x.clone());
+    }
+    unconjugated(x)?.view_as_real()?.select(-1, 0)
+}
+
+/// What `x` is the conjugate of, where it is a pending one.
+fn unconjugated(x: &Tensor) -> Result<Tensor> {
+    if x.is_conj() { x._conj() } else { Ok(x.clone()) }
 }
 
 fn imag(x: &Tensor) -> Result<Tensor> {
     if x.dtype().is_complex() {
-        return x.view_as_real()?.select(-1, 1);
+        let part = unconjugated(x)?.view_as_real()?.select(-1, 1)?;
+        return if x.is_conj() { part._neg_view() } else { Ok(part) };
     }
     Err(Error::dtype("imag is not implemented for tensors with non-complex dtypes."))
 }

@@ -28,7 +28,8 @@ pub(super) fn shown(tensor: &Tensor, options: &PrintOptions) -> Result<Shown> {
     }
     // Other devices lend no bytes.
     let tensor = if tensor.device() == Device::CPU { tensor.clone() } else { tensor.to(Device::CPU)? };
-    let values = access([&tensor], [], Fresh::No, |[read], []| scalars(&read, tensor.dtype(), &sizes))?;
+    let tensor = tensor.resolved()?;
+    let values = access([&*tensor], [], Fresh::No, |[read], []| scalars(&read, tensor.dtype(), &sizes))?;
     Ok(Shown { values, sizes, is_cut })
 }
 
@@ -52,6 +53,7 @@ fn scalars(read: &Read<'_>, dtype: ScalarType, shown: &[usize]) -> Result<Vec<Sc
         S::Float8E5M2 => collect::<F8E5M2>(read, shown, Scalar::from),
         S::Float8E4M3Fn => collect::<F8E4M3Fn>(read, shown, Scalar::from),
         S::Complex32 => collect::<Complex<f16>>(read, shown, Scalar::from),
+        S::BComplex32 => collect::<Complex<bf16>>(read, shown, Scalar::from),
         S::Complex64 => collect::<Complex<f32>>(read, shown, Scalar::from),
         S::Complex128 => collect::<Complex<f64>>(read, shown, Scalar::from),
     }

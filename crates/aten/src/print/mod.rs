@@ -31,7 +31,7 @@ impl Tensor {
     /// ```
     /// use aten::{PrintOptions, Tensor};
     ///
-    /// let x = Tensor::from_slice(&[1.0_f32, 2.5], [2])?;
+    /// let x = Tensor::from_slice(&[1.0_f32, 2.5], &[2])?;
     /// assert_eq!(x.to_string(), "tensor([1.0000, 2.5000])");
     /// let options = PrintOptions { precision: 1, ..PrintOptions::default() };
     /// assert_eq!(x.printed(options).to_string(), "tensor([1.0, 2.5])");

@@ -110,7 +110,8 @@ impl Generator {
 
     /// Draws in a row, once nobody else does.
     ///
-    /// Within `draw` the generator must not be used in any other way: the call would wait for itself.
+    /// Within `draw` the generator must not be used in any other way, since the call would wait for itself, nor
+    /// may an operator be called: operators draw while they have access to a tensor, not the other way round.
     pub fn draw<R>(&self, draw: impl FnOnce(&mut Draws<'_>) -> R) -> R {
         draw(&mut Draws(self.state_mut()))
     }

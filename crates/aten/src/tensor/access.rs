@@ -33,7 +33,7 @@ macro_rules! plain {
     )*};
 }
 plain!(u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64);
-plain!(Complex<f16>, Complex<f32>, Complex<f64>, F8E4M3Fn, F8E5M2);
+plain!(Complex<f16>, Complex<bf16>, Complex<f32>, Complex<f64>, F8E4M3Fn, F8E5M2);
 
 /// The elements of a tensor that is read.
 #[derive(Debug)]
@@ -91,6 +91,7 @@ fn lend<const R: usize, const W: usize>(
     fresh: Fresh,
     kernel: Lent<'_, R, W>,
 ) -> Result<()> {
+    reads.iter().chain(&writes).try_for_each(|tensor| tensor.check_as_stored())?;
     let read = reads.map(Tensor::geometry);
     let written = writes.map(Tensor::geometry);
     let storages = read.each_ref().map(|g| &g.storage);
@@ -134,9 +135,9 @@ fn lend<const R: usize, const W: usize>(
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArgument`] when a tensor that is written shares its storage with another,
-/// [`ErrorKind::NotImplemented`] when the host cannot reach one, [`ErrorKind::Shape`] when a storage was shrunk
-/// below its tensor, [`ErrorKind::Busy`] when another thread has one that it would have to wait for; else what
+/// [`ErrorKind::InvalidArgument`] when a tensor that is written shares its storage with another, or one has the
+/// conjugate or negative bit, [`ErrorKind::NotImplemented`] when the host cannot reach one, [`ErrorKind::Shape`]
+/// when a storage was shrunk below its tensor, [`ErrorKind::Busy`] when another thread has one that it would have to wait for; else what
 /// `kernel` returns.
 pub fn access_elements<const R: usize, const W: usize, T>(
     reads: [&Tensor; R],
@@ -299,7 +300,7 @@ const fn word_type(dtype: ScalarType) -> ScalarType {
         S::UInt16 | S::Int16 | S::Float16 | S::BFloat16 => S::UInt16,
         S::UInt32 | S::Int32 | S::Float32 => S::UInt32,
         S::UInt64 | S::Int64 | S::Float64 => S::UInt64,
-        S::Complex32 | S::Complex64 | S::Complex128 => dtype,
+        S::Complex32 | S::Complex64 | S::Complex128 | S::BComplex32 => dtype,
     }
 }
 
@@ -309,6 +310,10 @@ macro_rules! for_words {
         match $dtype {
             c10_core::ScalarType::Complex32 => {
                 type $W = c10_core::Complex<c10_core::f16>;
+                $body
+            }
+            c10_core::ScalarType::BComplex32 => {
+                type $W = c10_core::Complex<c10_core::bf16>;
                 $body
             }
             c10_core::ScalarType::Complex64 => {

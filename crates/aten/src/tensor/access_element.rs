@@ -37,7 +37,7 @@ macro_rules! any_bytes {
     )*};
 }
 any_bytes!(u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64);
-any_bytes!(Complex<f16>, Complex<f32>, Complex<f64>, F8E4M3Fn, F8E5M2);
+any_bytes!(Complex<f16>, Complex<bf16>, Complex<f32>, Complex<f64>, F8E4M3Fn, F8E5M2);
 
 // SAFETY: 0 and 1 are the `bool`s; any other byte is read as true.
 unsafe impl AccessElement for bool {

@@ -23,8 +23,8 @@ use crate::error::{Error, Result};
 ///
 /// let (a, out) = (Tensor::from_elements(&[1.0_f32, 2.0])?, Tensor::from_elements(&[0.0_f32, 0.0])?);
 /// let mut set = Access::acquire(&[&a], &[&out])?;
-/// let ([a], [out]) = set.slices::<f32, 1, 1>()?;
-/// out.iter_mut().zip(a).for_each(|(out, a)| *out = 2.0 * a);
+/// let ([read], [written]) = set.slices::<f32, 1, 1>()?;
+/// written.iter_mut().zip(read).for_each(|(out, a)| *out = 2.0 * a);
 /// drop(set);
 /// assert_eq!(out.to_vec::<f32>()?, [2.0, 4.0]);
 /// # Ok::<(), aten::Error>(())
@@ -77,6 +77,8 @@ impl Access {
     /// written. The thread waits, unless it holds access already.
     ///
     /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a tensor with the conjugate or the
+    /// negative bit, whose bytes are not its elements,
     /// [`ErrorKind::Busy`](crate::ErrorKind::Busy) where the thread may not wait,
     /// [`ErrorKind::Shape`](crate::ErrorKind::Shape) when a storage was shrunk below its tensor; else as
     /// [`c10_core::storage::Access::acquire`]. Nothing is locked then.
@@ -89,6 +91,7 @@ impl Access {
     /// # Errors
     /// As [`acquire`](Self::acquire).
     pub fn acquire_with(reads: &[&Tensor], writes: &[&Tensor], options: AccessOptions) -> Result<AccessSet> {
+        reads.iter().chain(writes).try_for_each(|tensor| tensor.check_as_stored())?;
         let operands: SmallVec<[Operand; 4]> = reads
             .iter()
             .chain(writes)

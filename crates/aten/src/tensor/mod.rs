@@ -11,6 +11,7 @@ mod access_set;
 mod access_slice;
 mod access_view;
 mod make;
+mod math_bits;
 mod from;
 mod nested;
 mod read;

@@ -47,6 +47,7 @@ numbers!(
     f32,
     f64,
     Complex<f16>,
+    Complex<bf16>,
     Complex<f32>,
     Complex<f64>
 );

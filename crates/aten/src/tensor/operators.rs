@@ -3,7 +3,8 @@
 //! An operator gives a `Result`, and takes one, where Rust allows it: on the left of a tensor, and on the right of
 //! one. A number on the left becomes a wrapped number, as it does in PyTorch, and takes no part in promotion where a
 //! tensor of its category is there. Numbers are `i64`, `f64`, `Complex<f64>` and `Scalar`: with more of them Rust
-//! could not tell what `1` is.
+//! could not tell what `1` is. `%` is Python's remainder, with the sign of the divisor; `!` and `&` are of bits, or
+//! of truth values.
 //!
 //! ```
 //! use aten::Tensor;
@@ -11,6 +12,7 @@
 //! let x = Tensor::from_elements(&[1.0_f32, 2.0])?;
 //! let y = (&x + &x + &x)?;
 //! assert_eq!((1 + &y)?.to_vec::<f32>()?, [4.0, 7.0]);
+//! assert_eq!(((&x * -2.0)? % 5)?.to_vec::<f32>()?, [3.0, 1.0]);
 //! # Ok::<(), aten::Error>(())
 //! ```
 
@@ -138,4 +140,55 @@ macro_rules! operators {
 
 operators! {
     Add add => add, add_scalar;
+    Sub sub => sub, sub_scalar;
+    Mul mul => mul, mul_scalar;
+    Div div => div, div_scalar;
+    Rem rem => remainder, remainder_scalar;
+}
+
+macro_rules! bits {
+    ($($Trait:ident $method:ident => $named:ident;)*) => {$(
+        between! {
+            $Trait $method $named;
+            &Tensor, &Tensor;
+            &Tensor, Tensor;
+            &Tensor, Result<Tensor>;
+            Tensor, &Tensor;
+            Tensor, Tensor;
+            Tensor, Result<Tensor>;
+            Result<Tensor>, &Tensor;
+            Result<Tensor>, Tensor;
+        }
+    )*};
+}
+
+bits! {
+    BitAnd bitand => bitwise_and;
+    BitOr bitor => bitwise_or;
+    BitXor bitxor => bitwise_xor;
+}
+
+macro_rules! of_one {
+    ($($Trait:ident $method:ident => $named:ident;)*) => {$(
+        impl std::ops::$Trait for &Tensor {
+            type Output = Result<Tensor>;
+
+            fn $method(self) -> Result<Tensor> {
+                Tensor::$named(self)
+            }
+        }
+
+        impl std::ops::$Trait for Tensor {
+            type Output = Result<Tensor>;
+
+            fn $method(self) -> Result<Tensor> {
+                Tensor::$named(&self)
+            }
+        }
+    )*};
+}
+
+of_one! {
+    Neg neg => neg;
+    Not not => bitwise_not;
 }

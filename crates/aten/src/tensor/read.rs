@@ -5,6 +5,7 @@ use c10_core::{Complex, Element, Scalar, ScalarType, bf16, f16};
 use super::Tensor;
 use super::access::{Fresh, Plain, access};
 use crate::error::{Error, ErrorKind, Result};
+use crate::kernels::hooked;
 
 impl Tensor {
     /// The one element (`item`, `aten::_local_scalar_dense`).
@@ -16,11 +17,17 @@ impl Tensor {
         if self.is_meta() {
             return Err(Error::not_implemented("Tensor.item() cannot be called on meta tensors"));
         }
+        if !self.device().is_cpu() {
+            return hooked::to_host(self)?.item();
+        }
         if self.numel() != 1 {
             return Err(Error::new(
                 ErrorKind::Shape,
                 format!("a Tensor with {} elements cannot be converted to Scalar", self.numel()),
             ));
+        }
+        if self.has_math_bits() {
+            return self.resolved()?.item();
         }
         use ScalarType as S;
         match self.dtype() {
@@ -38,6 +45,7 @@ impl Tensor {
             S::Float32 => self.first::<f32>().map(Scalar::from),
             S::Float64 => self.first::<f64>().map(Scalar::from),
             S::Complex32 => self.first::<Complex<f16>>().map(Scalar::from),
+            S::BComplex32 => self.first::<Complex<bf16>>().map(Scalar::from),
             S::Complex64 => self.first::<Complex<f32>>().map(Scalar::from),
             S::Complex128 => self.first::<Complex<f64>>().map(Scalar::from),
             other => Err(Error::not_implemented(format!("item of {}", other.name()))),

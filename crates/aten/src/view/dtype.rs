@@ -9,6 +9,7 @@ use crate::tensor::{Geometry, Tensor};
 
 /// `view.dtype`: elements of another size change the last dimension.
 pub(crate) fn view_dtype(tensor: &Tensor, dtype: ScalarType) -> Result<Tensor> {
+    check_view_dtype(tensor)?;
     let (old, new) = (tensor.dtype().element_size() as i64, dtype.element_size() as i64);
     let mut place = Strided::of(tensor);
     if old == new {
@@ -30,6 +31,18 @@ pub(crate) fn view_dtype(tensor: &Tensor, dtype: ScalarType) -> Result<Tensor> {
         shrink(&mut place, last, new / old, &what)?;
     }
     with_dtype(tensor, place, dtype)
+}
+
+/// PyTorch's texts, and its rule: also where the dtype stays.
+fn check_view_dtype(tensor: &Tensor) -> Result<()> {
+    let what = match (tensor.is_conj(), tensor.is_neg()) {
+        (true, _) => "conjugate view tensors",
+        (_, true) => "tensors with negative bit set",
+        _ => return Ok(()),
+    };
+    Err(Error::invalid_argument(format!(
+        "torch.Tensor.view is not supported for {what} when converting to a different dtype."
+    )))
 }
 
 /// Each element becomes `ratio` smaller ones.
@@ -60,6 +73,14 @@ fn shrink(place: &mut Strided, last: usize, ratio: i64, what: &str) -> Result<()
 pub(crate) fn view_as_real(tensor: &Tensor) -> Result<Tensor> {
     if !tensor.dtype().is_complex() {
         return Err(Error::dtype("view_as_real is only supported for complex tensors"));
+    }
+    if tensor.is_conj() {
+        // PyTorch's text.
+        return Err(Error::invalid_argument(
+            "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can \
+             view it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the \
+             original.",
+        ));
     }
     let mut place = Strided::of(tensor);
     let rank = place.rank();

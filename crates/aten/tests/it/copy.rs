@@ -2,7 +2,7 @@
 
 use aten::Tensor;
 use aten::tensor::DeepCloneOptions;
-use c10_core::{Complex, Element, MemoryFormat, ScalarType};
+use c10_core::{Complex, Element, MemoryFormat, ScalarType, bf16};
 
 /// The elements converted, alone and as many as vector paths take at once.
 fn converted<A: Element, B: Element + PartialEq + std::fmt::Debug>(values: &[A]) -> Vec<B> {
@@ -23,14 +23,28 @@ fn converted<A: Element, B: Element + PartialEq + std::fmt::Debug>(values: &[A])
     alone
 }
 
-/// Row 110: a NaN is 0, and what is beyond the range its nearest end, on every path.
+/// Row 110: a NaN is 0, and what is beyond the range of `i32` and `i64` its nearest end, on every path. The narrower
+/// integers take the low bits, as PyTorch's do.
 #[test]
 fn floats_become_integers_in_one_way() {
     let values = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 3e9, -1.9, 2.9];
     assert_eq!(converted::<f32, i32>(&values), [0, i32::MAX, i32::MIN, i32::MAX, -1, 2]);
-    assert_eq!(converted::<f32, u8>(&values), [0, 255, 0, 255, 0, 2]);
     assert_eq!(converted::<f64, i64>(&[f64::NAN, 1e30, -1e30]), [0, i64::MAX, i64::MIN]);
-    assert_eq!(converted::<f32, bool>(&values), [true; 6]);
+    let values = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 3e9, -1.9, -200.7, 300.9, 70_000.0];
+    let halves = values[..7].iter().copied().map(bf16::from_f32).collect::<Vec<_>>();
+    assert_eq!(converted::<f32, u8>(&values), [0, 0, 0, 0, 255, 56, 44, 112]);
+    assert_eq!(converted::<bf16, u8>(&halves), [0, 0, 0, 0, 255, 55, 44]);
+    assert_eq!(converted::<f32, i8>(&values), [0, 0, 0, 0, -1, 56, 44, 112]);
+    assert_eq!(converted::<f32, i16>(&values), [0, 0, 0, 0, -1, -200, 300, 4464]);
+    assert_eq!(converted::<f32, u16>(&values), [0, 0, 0, 0, 65_535, 65_336, 300, 4464]);
+    let wide = [f64::NAN, f64::INFINITY, -1.5, 3e9, -3e9, 1e19];
+    assert_eq!(converted::<f64, u32>(&wide), [0, 0, 4_294_967_295, 3_000_000_000, 1_294_967_296, 0]);
+    assert_eq!(converted::<f64, u64>(&wide)[..3], [0, u64::MAX, u64::MAX]);
+    assert_eq!(
+        converted::<f64, u64>(&wide)[3..],
+        [3_000_000_000, 18_446_744_070_709_551_616, 10_000_000_000_000_000_000]
+    );
+    assert_eq!(converted::<f32, bool>(&values), [true; 8]);
     assert_eq!(converted::<f32, bool>(&[0.0, -0.0, f32::MIN_POSITIVE]), [false, false, true]);
 }
 

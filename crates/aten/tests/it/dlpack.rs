@@ -49,7 +49,7 @@ impl Foreign {
             data: data.as_ptr().cast_mut().cast(),
             device: DLDevice { device_type: 1, device_id: 0 },
             ndim: shape.len() as i32,
-            dtype: DLDataType::of(ScalarType::Float32),
+            dtype: DLDataType::of(ScalarType::Float32).unwrap(),
             shape: theirs.shape.as_mut_ptr(),
             strides: theirs.strides.as_mut().map_or(ptr::null_mut(), |strides| strides.as_mut_ptr()),
             byte_offset: 4 * first as u64,
@@ -264,11 +264,12 @@ fn meta_tensors_are_not_given_away() {
 #[test]
 fn types_have_dlpack_names_and_back() {
     for dtype in ScalarType::ALL {
-        assert_eq!(DLDataType::of(dtype).scalar_type(), Some(dtype));
+        let back = DLDataType::of(dtype).and_then(DLDataType::scalar_type);
+        assert_eq!(back, (dtype != ScalarType::BComplex32).then_some(dtype));
     }
-    assert_eq!(DLDataType::of(ScalarType::BFloat16), DLDataType { code: 4, bits: 16, lanes: 1 });
-    assert_eq!(DLDataType::of(ScalarType::Bool), DLDataType { code: 6, bits: 8, lanes: 1 });
-    assert_eq!(DLDataType::of(ScalarType::Complex128), DLDataType { code: 5, bits: 128, lanes: 1 });
+    assert_eq!(DLDataType::of(ScalarType::BFloat16), Some(DLDataType { code: 4, bits: 16, lanes: 1 }));
+    assert_eq!(DLDataType::of(ScalarType::Bool), Some(DLDataType { code: 6, bits: 8, lanes: 1 }));
+    assert_eq!(DLDataType::of(ScalarType::Complex128), Some(DLDataType { code: 5, bits: 128, lanes: 1 }));
 }
 
 proptest! {

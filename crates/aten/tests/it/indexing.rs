@@ -114,7 +114,7 @@ fn tensors_select_places() {
 fn assigning_through_tensors() {
     let fresh = || numbered(&[2, 4]);
     let x = fresh();
-    x.i_fill_(&mask(&[true, false, false, false, false, false, true, true], &[2, 4]), -1).unwrap();
+    x.i_fill_(mask(&[true, false, false, false, false, false, true, true], &[2, 4]), -1).unwrap();
     assert_eq!(ints(&x), [-1, 1, 2, 3, 4, 5, -1, -1]);
     let x = fresh();
     x.i_put_((.., &index(&[0, 3], &[2])), &index(&[100, 101], &[2, 1])).unwrap();
@@ -122,7 +122,7 @@ fn assigning_through_tensors() {
     let x = fresh();
     x.i_fill_((true, 0), 5).unwrap().i_put_((1, &index(&[-1, 0], &[2])), &index(&[8, 9], &[1, 2])).unwrap();
     assert_eq!(ints(&x), [5, 5, 5, 5, 9, 5, 6, 8]);
-    assert!(x.i_put_(&index(&[0, 2], &[2]), &index(&[1], &[])).is_err());
+    assert!(x.i_put_(index(&[0, 2], &[2]), &index(&[1], &[])).is_err());
     assert_eq!(ints(&x), [5, 5, 5, 5, 9, 5, 6, 8]);
 }
 

@@ -1,4 +1,4 @@
-#![expect(unsafe_code, reason = "maps a file")]
+#![cfg_attr(feature = "mapped", expect(unsafe_code, reason = "maps a file"))]
 //! Files in the safetensors format.
 
 use std::collections::BTreeMap;

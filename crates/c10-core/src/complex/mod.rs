@@ -7,7 +7,7 @@ mod arithmetic;
 use std::fmt;
 use std::str::FromStr;
 
-use half::f16;
+use half::{bf16, f16};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -53,8 +53,20 @@ impl From<Complex<f16>> for Complex<f64> {
     }
 }
 
+impl From<Complex<bf16>> for Complex<f64> {
+    fn from(value: Complex<bf16>) -> Self {
+        value.map(f64::from)
+    }
+}
+
 impl From<Complex<f16>> for Complex<f32> {
     fn from(value: Complex<f16>) -> Self {
+        value.map(f32::from)
+    }
+}
+
+impl From<Complex<bf16>> for Complex<f32> {
+    fn from(value: Complex<bf16>) -> Self {
         value.map(f32::from)
     }
 }

@@ -170,6 +170,7 @@ from_numbers! {
     f32 => Self::Double;
     f64 => Self::Double;
     Complex<f16> => Self::Complex;
+    Complex<bf16> => Self::Complex;
     Complex<f32> => Self::Complex;
     Complex<f64> => Self::Complex;
 }

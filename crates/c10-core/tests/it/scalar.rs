@@ -51,6 +51,9 @@ fn converted(scalar: Scalar, scalar_type: ScalarType) -> String {
         ScalarType::Complex32 => {
             hex::<Complex<f16>>(scalar, |v| format!("{:04x}{:04x}", v.im.to_bits(), v.re.to_bits()))
         }
+        ScalarType::BComplex32 => {
+            hex::<Complex<bf16>>(scalar, |v| format!("{:04x}{:04x}", v.im.to_bits(), v.re.to_bits()))
+        }
         ScalarType::Complex64 => {
             hex::<Complex<f32>>(scalar, |v| format!("{:08x}{:08x}", v.im.to_bits(), v.re.to_bits()))
         }

@@ -1,9 +1,9 @@
 //! [`Case`]: a recorded call, and what PyTorch did.
 
+use c10_core::ScalarType;
 use serde_json::{Map, Value as Json};
 
 use super::outcome::Alias;
-use super::tensor_value::RecordedType;
 use super::values::CaseValue;
 
 /// One line of a file of cases.
@@ -35,7 +35,7 @@ pub(super) struct Results {
     pub(super) mutated: Vec<(String, CaseValue)>,
     pub(super) alias: Vec<Alias>,
     /// The type that promotion gives, where that is what was recorded.
-    pub(super) promoted: Option<RecordedType>,
+    pub(super) promoted: Option<ScalarType>,
     /// Whether values are the same at every run: neither random nor uninitialised.
     pub(super) has_values: bool,
     /// Whether other values would be as right.
@@ -85,7 +85,10 @@ impl Results {
     fn from_json(fields: &Map<String, Json>) -> Result<Self, String> {
         let promoted = match fields.get("result") {
             None => None,
-            Some(name) => Some(RecordedType::named(name.as_str().ok_or("`result` is the name of a type")?)?),
+            Some(name) => {
+                let name = name.as_str().ok_or("`result` is the name of a type")?;
+                Some(name.parse().map_err(|error: c10_core::Error| error.to_string())?)
+            }
         };
         Ok(Self {
             out: list(fields, "out")?,

@@ -34,6 +34,7 @@ macro_rules! with_type {
             ScalarType::Float32 => case!(f32),
             ScalarType::Float64 => case!(f64),
             ScalarType::Complex32 => case!(Complex<f16>),
+            ScalarType::BComplex32 => case!(Complex<bf16>),
             ScalarType::Complex64 => case!(Complex<f32>),
             ScalarType::Complex128 => case!(Complex<f64>),
         }

@@ -7,7 +7,7 @@
 use super::case::{Case, Expected, Results};
 use super::elements::Number;
 use super::outcome::{Alias, Outcome};
-use super::tensor_value::{RecordedType, TensorValue};
+use super::tensor_value::TensorValue;
 use super::values::CaseValue;
 
 use c10_core::ScalarType;
@@ -168,14 +168,13 @@ impl Rules {
     }
 
     /// `None` for types that are compared exactly.
-    fn tolerance(&self, dtype: RecordedType) -> Option<Tolerance> {
-        let RecordedType::Known(dtype) = dtype else { return None };
+    fn tolerance(&self, dtype: ScalarType) -> Option<Tolerance> {
         let (relative, absolute) = match dtype {
             ScalarType::Float32 | ScalarType::Complex64 if self.is_loose => (1e-4, 1e-4),
             ScalarType::Float32 | ScalarType::Complex64 => (1e-5, 1e-5),
             ScalarType::Float64 | ScalarType::Complex128 => (1e-8, 1e-8),
             ScalarType::Float16 | ScalarType::Complex32 => (2e-3, 1e-3),
-            ScalarType::BFloat16 => (1.6e-2, 1e-2),
+            ScalarType::BFloat16 | ScalarType::BComplex32 => (1.6e-2, 1e-2),
             _ => return None,
         };
         Some(Tolerance { relative, absolute })

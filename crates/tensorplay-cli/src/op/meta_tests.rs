@@ -14,7 +14,7 @@ use super::run::Call;
 use super::values::CaseValue;
 
 /// Operators whose result's sizes, or whose result, are in the elements: they may refuse.
-const READ_ELEMENTS: [&str; 19] = [
+const READ_ELEMENTS: [&str; 21] = [
     "_local_scalar_dense",
     "item",
     "is_nonzero",
@@ -34,6 +34,8 @@ const READ_ELEMENTS: [&str; 19] = [
     "histogram",
     "tensor_split",
     "where",
+    "linspace",
+    "logspace",
 ];
 
 /// What a result is, without its elements.

@@ -9,8 +9,8 @@ use c10_core::{Complex, Device, Scalar};
 
 use super::case::Case;
 use super::outcome::{Alias, Outcome};
-use super::tensor_value::{RecordedType, TensorValue};
-use super::tensors::{storage_bytes, tensor_of, value_of};
+use super::tensor_value::TensorValue;
+use super::tensors::{logical_bytes, tensor_of, value_of};
 use super::values::CaseValue;
 
 /// Calls the operator of a case.
@@ -75,8 +75,8 @@ impl<'a> Call<'a> {
             CaseValue::Float(value) => Value::from(*value),
             CaseValue::Complex(re, im) => Value::Scalar(Scalar::Complex(Complex::new(*re, *im))),
             CaseValue::Text(text) => Value::Str(text.clone()),
-            CaseValue::Type(RecordedType::Known(dtype)) => Value::ScalarType(*dtype),
-            CaseValue::Type(RecordedType::BComplex32) | CaseValue::Ref(_) => return None,
+            CaseValue::Type(dtype) => Value::ScalarType(*dtype),
+            CaseValue::Ref(_) => return None,
             CaseValue::MemoryFormat(format) => Value::MemoryFormat(*format),
             CaseValue::Layout(layout) => Value::Layout(*layout),
             CaseValue::Device(_) => Value::Device(self.device),
@@ -152,7 +152,7 @@ impl Results<'_> {
             Value::Scalar(Scalar::Double(value)) => CaseValue::Float(*value),
             Value::Scalar(Scalar::Complex(value)) => CaseValue::Complex(value.re, value.im),
             Value::Str(text) => CaseValue::Text(text.clone()),
-            Value::ScalarType(dtype) => CaseValue::Type(RecordedType::Known(*dtype)),
+            Value::ScalarType(dtype) => CaseValue::Type(*dtype),
             Value::Layout(layout) => CaseValue::Layout(*layout),
             Value::MemoryFormat(format) => CaseValue::MemoryFormat(*format),
             Value::Device(device) => CaseValue::Device(*device),
@@ -187,7 +187,7 @@ impl Passed<'_> {
             && *tensor.strides() == *recorded.strides
             && tensor.storage_offset() == recorded.offset as i64;
         // A storage may have grown; what was recorded of it must still be there.
-        let bytes = storage_bytes(&tensor.storage());
+        let bytes = logical_bytes(tensor);
         !is_same
             || !bytes.is_some_and(|bytes| bytes.starts_with(recorded.data.as_deref().unwrap_or_default()))
     }

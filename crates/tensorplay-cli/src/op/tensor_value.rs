@@ -1,7 +1,5 @@
 //! [`TensorValue`]: a recorded tensor, whole and checked.
 
-use std::fmt;
-
 use c10_core::ScalarType;
 use serde_json::{Map, Value as Json};
 
@@ -10,21 +8,12 @@ use super::elements::{self, Number};
 /// So many elements has a recorded tensor at most; expanded ones have more elements than data.
 const MOST_ELEMENTS: usize = 1 << 26;
 
-/// The type of a recorded tensor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RecordedType {
-    /// One that tensors here have.
-    Known(ScalarType),
-    /// Two `bfloat16`s, which PyTorch names as the result of some promotions. It comes without values.
-    BComplex32,
-}
-
 /// A tensor as it is written in a case: sizes, strides and the storage under them.
 ///
 /// Sizes and strides are not negative, and each element lies in the data, if there are data.
 #[derive(Clone, Debug)]
 pub(super) struct TensorValue {
-    pub(super) dtype: RecordedType,
+    pub(super) dtype: ScalarType,
     pub(super) sizes: Vec<i64>,
     pub(super) strides: Vec<i64>,
     /// Where in the data the first element is, in elements.
@@ -45,11 +34,10 @@ impl TensorValue {
     pub(super) fn from_json(json: &Json) -> Result<Self, String> {
         let fields = json.as_object().ok_or("a tensor is an object")?;
         let name = fields.get("dtype").and_then(Json::as_str).ok_or("a tensor has a `dtype`")?;
-        let dtype = RecordedType::named(name)?;
-        let elements = match (fields.get("data"), dtype) {
-            (Some(Json::Array(elements)), RecordedType::Known(dtype)) => Some((dtype, elements)),
-            (Some(Json::Null), _) => None,
-            (Some(Json::Array(_)), RecordedType::BComplex32) => return Err(format!("{dtype} has no values")),
+        let dtype: ScalarType = name.parse().map_err(|error: c10_core::Error| error.to_string())?;
+        let elements = match fields.get("data") {
+            Some(Json::Array(elements)) => Some(elements),
+            Some(Json::Null) => None,
             _ => return Err("`data` is an array or null".into()),
         };
         let offset = fields.get("offset").map_or(Some(0), Json::as_u64).and_then(|n| usize::try_from(n).ok());
@@ -66,8 +54,8 @@ impl TensorValue {
             // It may be said to begin anywhere.
             tensor.offset = 0;
         }
-        tensor.check(elements.map(|(_, elements)| elements.len()))?;
-        tensor.data = elements.map(|(dtype, elements)| elements::to_bytes(dtype, elements)).transpose()?;
+        tensor.check(elements.map(Vec::len))?;
+        tensor.data = elements.map(|elements| elements::to_bytes(dtype, elements)).transpose()?;
         Ok(tensor)
     }
 
@@ -78,8 +66,8 @@ impl TensorValue {
 
     /// The elements in logical order; `None` without values.
     pub(super) fn elements(&self) -> Option<impl Iterator<Item = Number>> {
-        let (RecordedType::Known(dtype), Some(data)) = (self.dtype, &self.data) else { return None };
-        Some((0..self.numel()).map(move |n| elements::number_at(dtype, data, self.place(n))))
+        let data = self.data.as_ref()?;
+        Some((0..self.numel()).map(move |n| elements::number_at(self.dtype, data, self.place(n))))
     }
 
     /// Writes the tensor as JSON.
@@ -89,9 +77,9 @@ impl TensorValue {
         let (sizes, strides) = (lengths(&self.sizes), lengths(&self.strides));
         text.push_str(&format!(r#"{{"t":{{"dtype":"{dtype}","size":[{sizes}],"stride":[{strides}],"#));
         text.push_str(&format!(r#""offset":{offset},"data":"#));
-        match (self.dtype, &self.data) {
-            (RecordedType::Known(dtype), Some(data)) => elements::write_elements(dtype, data, text),
-            _ => text.push_str("null"),
+        match &self.data {
+            Some(data) => elements::write_elements(self.dtype, data, text),
+            None => text.push_str("null"),
         }
         for (name, is_set) in [("conj", self.is_conj), ("neg", self.is_neg)] {
             if is_set {
@@ -134,28 +122,6 @@ impl TensorValue {
                 "sizes {sizes:?} with strides {strides:?} from {offset} reach element {last} of {len} in `data`"
             )),
             _ => Ok(()),
-        }
-    }
-}
-
-impl RecordedType {
-    /// The type of a name.
-    ///
-    /// # Errors
-    /// No type has it.
-    pub(super) fn named(name: &str) -> Result<Self, String> {
-        if name == "bcomplex32" {
-            return Ok(Self::BComplex32);
-        }
-        name.parse().map(Self::Known).map_err(|error| error.to_string())
-    }
-}
-
-impl fmt::Display for RecordedType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Known(dtype) => dtype.fmt(f),
-            Self::BComplex32 => f.pad("bcomplex32"),
         }
     }
 }

@@ -169,7 +169,7 @@ fn hostile_lines_are_refused_with_their_number() {
         r#""dtype":"bool","size":[1],"stride":[1],"data":[1]"#,
         r#""dtype":"complex64","size":[1],"stride":[1],"data":[[1.0]]"#,
         r#""dtype":"float32","size":[1],"stride":[1],"data":"AAAA""#,
-        r#""dtype":"bcomplex32","size":[1],"stride":[1],"data":[[1.0,1.0]]"#,
+        r#""dtype":"bcomplex32","size":[1],"stride":[1],"data":[1.0]"#,
         r#""dtype":"float32","size":[1],"stride":[1],"data":[1.0],"conj":1"#,
     ];
     let values =

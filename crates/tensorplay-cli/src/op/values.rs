@@ -2,11 +2,11 @@
 //!
 //! Numbers keep their kind: `3` is an integer and `3.0` a float, because operators tell them apart.
 
-use c10_core::{Device, Layout, MemoryFormat};
+use c10_core::{Device, Layout, MemoryFormat, ScalarType};
 use serde_json::Value as Json;
 
 use super::elements::{float_from_json, non_finite, non_finite_name, write_float};
-use super::tensor_value::{RecordedType, TensorValue};
+use super::tensor_value::TensorValue;
 
 /// A value of a case.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub(super) enum CaseValue {
     Float(f64),
     Complex(f64, f64),
     Text(String),
-    Type(RecordedType),
+    Type(ScalarType),
     MemoryFormat(MemoryFormat),
     Layout(Layout),
     Device(Device),
@@ -79,7 +79,7 @@ impl CaseValue {
         let text = |error: c10_core::Error| error.to_string();
         match key {
             "f" => non_finite(name).map(Self::Float).ok_or_else(|| format!("{name:?} is no float")),
-            "dtype" => RecordedType::named(name).map(Self::Type),
+            "dtype" => name.parse().map(Self::Type).map_err(|error: c10_core::Error| error.to_string()),
             "memory_format" => name.parse().map(Self::MemoryFormat).map_err(text),
             "layout" => name.parse().map(Self::Layout).map_err(text),
             "device" => name.parse().map(Self::Device).map_err(text),

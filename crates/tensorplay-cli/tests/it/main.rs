@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what a helper finds amiss fails its test")]
 
 mod conformance;
+mod cuda_tensors;
 mod histories;
 mod hostile;
 mod info;

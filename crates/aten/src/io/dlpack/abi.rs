@@ -109,8 +109,8 @@ const CUDA: i32 = 2;
 const CUDA_HOST: i32 = 3;
 
 impl DLDataType {
-    /// DLPack's name of a type.
-    pub const fn of(dtype: ScalarType) -> Self {
+    /// DLPack's name of a type, if it has one: for `bcomplex32` it does not.
+    pub const fn of(dtype: ScalarType) -> Option<Self> {
         let code = match dtype {
             ScalarType::Bool => BOOL,
             ScalarType::UInt8 | ScalarType::UInt16 | ScalarType::UInt32 | ScalarType::UInt64 => UINT,
@@ -120,13 +120,14 @@ impl DLDataType {
             ScalarType::Complex32 | ScalarType::Complex64 | ScalarType::Complex128 => COMPLEX,
             ScalarType::Float8E4M3Fn => FLOAT8_E4M3FN,
             ScalarType::Float8E5M2 => FLOAT8_E5M2,
+            ScalarType::BComplex32 => return None,
         };
-        Self { code, bits: 8 * dtype.element_size() as u8, lanes: 1 }
+        Some(Self { code, bits: 8 * dtype.element_size() as u8, lanes: 1 })
     }
 
     /// The type, if tensors here have it.
     pub fn scalar_type(self) -> Option<ScalarType> {
-        ScalarType::ALL.into_iter().find(|&dtype| Self::of(dtype) == self)
+        ScalarType::ALL.into_iter().find(|&dtype| Self::of(dtype) == Some(self))
     }
 }
 

@@ -23,6 +23,7 @@ impl ManagedTensor<DLManagedTensorVersioned> {
     /// except memory that is shared copy-on-write. Strides of dimensions of size 1 are given as 1.
     ///
     /// # Errors
+    /// [`ErrorKind::InvalidArgument`] for a tensor with the conjugate or negative bit,
     /// [`ErrorKind::NotImplemented`] for a device that DLPack or this does not know, [`ErrorKind::Shape`]
     /// when the storage has shrunk below the tensor; else as [`Access`].
     pub fn new(tensor: &Tensor) -> Result<Self> {
@@ -43,8 +44,12 @@ impl ManagedTensor<DLManagedTensor> {
 
 impl<M: Layout> ManagedTensor<M> {
     fn of(tensor: &Tensor) -> Result<Self> {
+        check_bits(tensor)?;
         let device = DLDevice::of(tensor.device()).ok_or_else(|| {
             Error::not_implemented(format!("memory on {} cannot be shared by DLPack", tensor.device()))
+        })?;
+        let dtype = DLDataType::of(tensor.dtype()).ok_or_else(|| {
+            Error::not_implemented(format!("{} cannot be shared by DLPack", tensor.dtype()))
         })?;
         let geometry = tensor.geometry();
         let is_read_only = geometry.storage.is_read_only();
@@ -62,13 +67,25 @@ impl<M: Layout> ManagedTensor<M> {
             data: data.cast(),
             device,
             ndim: i32::try_from(shape.len()).map_err(|_| Error::shape("a tensor of so many dimensions"))?,
-            dtype: DLDataType::of(tensor.dtype()),
+            dtype,
             shape: ptr::null_mut(),
             strides: ptr::null_mut(),
             byte_offset: 0,
         };
         let flags = if is_read_only { FLAG_READ_ONLY } else { 0 };
         Ok(Self { raw: leak(array, flags, (shape, strides), tensor.clone()), exported: Some(tensor.clone()) })
+    }
+}
+
+/// Differs from PyTorch: its exporter looks at the conjugate bit alone.
+fn check_bits(tensor: &Tensor) -> Result<()> {
+    let bits = [(tensor.is_conj(), "conjugate"), (tensor.is_neg(), "negative")];
+    match bits.into_iter().find(|&(is_set, _)| is_set) {
+        // PyTorch's text.
+        Some((_, bit)) => {
+            Err(Error::invalid_argument(format!("Can't export tensors with the {bit} bit set")))
+        }
+        None => Ok(()),
     }
 }
 

@@ -53,6 +53,11 @@ pub(crate) fn gelu(iter: &TensorIter<'_>) -> Result<()> {
     real!(iter, "gelu", T, unary_simd or unary, |x| x.gelu())
 }
 
+/// [`gelu`] with a NaN for infinity.
+pub(crate) fn gelu_finite(iter: &TensorIter<'_>) -> Result<()> {
+    real!(iter, "gelu", T, unary_simd or unary, |x| x.gelu() + x * <T as Float>::of(0.0))
+}
+
 pub(crate) fn gelu_tanh(iter: &TensorIter<'_>) -> Result<()> {
     real!(iter, "gelu", T, unary_simd or unary, |x| x.gelu_tanh())
 }

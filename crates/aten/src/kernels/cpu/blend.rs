@@ -63,6 +63,34 @@ macro_rules! weights {
 
 weights!(f32 f64);
 
+macro_rules! half_weights {
+    ($($float:ty)*) => {$(
+        impl Weight for $float {
+            #[inline]
+            fn of(number: f64) -> Self {
+                Self::from_f32(number as f32)
+            }
+
+            #[inline]
+            fn floor(self) -> Self {
+                Self::from_f32(self.to_f32().floor())
+            }
+
+            #[inline]
+            fn to_i64(self) -> i64 {
+                self.to_f32() as i64
+            }
+
+            #[inline]
+            fn round(self) -> Self {
+                Self::from_f32(self.to_f32().round_ties_even())
+            }
+        }
+    )*};
+}
+
+half_weights!(f16 bf16);
+
 macro_rules! blended {
     ($($element:ty, $weight:ty, $widen:expr, $narrow:expr;)*) => {$(
         impl Blended for $element {

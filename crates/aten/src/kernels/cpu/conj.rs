@@ -15,3 +15,13 @@ pub(crate) fn conj(iter: &TensorIter<'_>) -> Result<()> {
         T => loops::unary(iter, |a: T| T::new(a.re, -a.im))
     )
 }
+
+/// `out = -conj(a)`, of complex numbers.
+pub(crate) fn negated_conj(iter: &TensorIter<'_>) -> Result<()> {
+    dispatch!(
+        iter.common_dtype(),
+        "conj_physical",
+        [Complex<f16>, Complex<f32>, Complex<f64>],
+        T => loops::unary(iter, |a: T| T::new(-a.re, a.im))
+    )
+}

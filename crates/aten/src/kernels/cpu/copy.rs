@@ -6,9 +6,8 @@ use crate::error::Result;
 use crate::iter::TensorIter;
 use crate::iter::loops::{self, Elem, dispatch};
 
-/// `out = a`, converted as PyTorch's `static_cast` and Rust's `as` convert: a float beyond an integer's range
-/// becomes its nearest end, a NaN 0; a complex number loses its imaginary part. For dtypes with no
-/// [way between](way_between) them.
+/// `out = a`, where a complex number loses its imaginary part, and a float becomes an integer by [one rule](OfFloat).
+/// For dtypes with no [way between](way_between) them.
 pub(crate) fn convert(iter: &TensorIter<'_>) -> Result<()> {
     if iter.dtype(0) == iter.dtype(1) {
         return same(iter);
@@ -18,7 +17,7 @@ pub(crate) fn convert(iter: &TensorIter<'_>) -> Result<()> {
         "copy_",
         [
             bool, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>,
-            F8E4M3Fn, F8E5M2
+            Complex<bf16>, F8E4M3Fn, F8E5M2
         ],
         A => A::to(iter)
     )
@@ -26,7 +25,7 @@ pub(crate) fn convert(iter: &TensorIter<'_>) -> Result<()> {
 
 /// The dtype by which a conversion goes in two steps, where no loop does it in one.
 ///
-/// Not all of the 324 pairs of dtypes have a loop: only those that are both common, those from what a number may
+/// Not all of the 361 pairs of dtypes have a loop: only those that are both common, those from what a number may
 /// be (`fill_`), and those from and to the widest of the first one's category. That holds every number of the
 /// category, so that nothing is lost on the way.
 pub(crate) fn way_between(from: ScalarType, to: ScalarType) -> Option<ScalarType> {
@@ -55,7 +54,7 @@ fn same(iter: &TensorIter<'_>) -> Result<()> {
         "copy_",
         [
             bool, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>,
-            F8E4M3Fn, F8E5M2
+            Complex<bf16>, F8E4M3Fn, F8E5M2
         ],
         T => loops::unary(iter, |a: T| a)
     )
@@ -81,12 +80,12 @@ macro_rules! sources {
 sources! {
     [
         bool, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>,
-        F8E4M3Fn, F8E5M2
+        Complex<bf16>, F8E4M3Fn, F8E5M2
     ] => bool, u64, i64, f32, f64, Complex<f64>;
     [bool, u8, i32, i64, f16, bf16, f32, f64] => u8, i32, f16, bf16;
     [i64] => i8, u16, i16, u32;
     [f64] => F8E4M3Fn, F8E5M2;
-    [Complex<f64>] => Complex<f16>;
+    [Complex<f64>] => Complex<f16>, Complex<bf16>;
     [Complex<f16>, Complex<f64>] => Complex<f32>;
 }
 
@@ -105,6 +104,46 @@ pub(crate) trait Convert: Elem {
     fn of(wide: Wide) -> Self;
 }
 
+/// How a float becomes an integer: the same number on every path, whichever loop or instruction converts.
+///
+/// The fraction is dropped, and a NaN is 0. Beyond the range of `i32`, `i64` and, above, `u64`, it is the nearest
+/// end. The narrower integers take the low bits, as they do from integers: of an `i32` (of an `i64` for `u32`), and
+/// are 0 beyond its range. A negative float becomes the `u64` with the bits of the `i64`.
+///
+/// This is PyTorch's answer wherever its paths agree, but for `i32` and `i64` out of range.
+// Differs from PyTorch: its answer out of range is that of the processor's instruction, and differs with the
+// machine and the path.
+trait OfFloat {
+    fn of_float(value: f64) -> Self;
+}
+
+macro_rules! of_floats {
+    ($($int:ty, $value:ident => $of:expr;)*) => {$(
+        impl OfFloat for $int {
+            #[inline(always)]
+            fn of_float($value: f64) -> Self {
+                $of
+            }
+        }
+    )*};
+}
+of_floats! {
+    u8, value => low_bits(value) as Self;
+    i8, value => low_bits(value) as Self;
+    u16, value => low_bits(value) as Self;
+    i16, value => low_bits(value) as Self;
+    u32, value => if value < 9_223_372_036_854_775_808.0 { value as i64 as Self } else { 0 };
+    i32, value => value as Self;
+    i64, value => value as Self;
+    u64, value => if value < 0.0 { value as i64 as Self } else { value as Self };
+}
+
+/// The integer whose low bits a narrow one takes. The least of `i32`, for which all lesser floats stand, has none.
+#[inline(always)]
+fn low_bits(value: f64) -> i32 {
+    if value < 2_147_483_648.0 { value as i32 } else { 0 }
+}
+
 macro_rules! integers {
     ($($int:ty => $variant:ident,)*) => {$(
         impl Convert for $int {
@@ -118,7 +157,7 @@ macro_rules! integers {
                 match wide {
                     Wide::Int(value) => value as Self,
                     Wide::UInt(value) => value as Self,
-                    Wide::Float(value) | Wide::Complex(value, _) => value as Self,
+                    Wide::Float(value) | Wide::Complex(value, _) => <Self as OfFloat>::of_float(value),
                 }
             }
         }
@@ -146,18 +185,6 @@ macro_rules! floats {
             }
         }
 
-        impl Convert for Complex<$float> where Self: Elem {
-            #[inline(always)]
-            fn wide(self) -> Wide {
-                Wide::Complex(self.re.into(), self.im.into())
-            }
-
-            #[inline(always)]
-            fn of(wide: Wide) -> Self {
-                let im = if let Wide::Complex(_, im) = wide { im } else { 0.0 };
-                Self::new(<$float>::of(wide), <$float>::of(Wide::Float(im)))
-            }
-        }
     )*};
 }
 floats! {
@@ -182,6 +209,24 @@ macro_rules! small_floats {
     )*};
 }
 small_floats!(bf16, F8E4M3Fn, F8E5M2);
+
+macro_rules! complex_numbers {
+    ($($part:ty),*) => {$(
+        impl Convert for Complex<$part> {
+            #[inline(always)]
+            fn wide(self) -> Wide {
+                Wide::Complex(self.re.into(), self.im.into())
+            }
+
+            #[inline(always)]
+            fn of(wide: Wide) -> Self {
+                let im = if let Wide::Complex(_, im) = wide { im } else { 0.0 };
+                Self::new(<$part>::of(wide), <$part>::of(Wide::Float(im)))
+            }
+        }
+    )*};
+}
+complex_numbers!(f16, bf16, f32, f64);
 
 impl Convert for bool {
     #[inline(always)]

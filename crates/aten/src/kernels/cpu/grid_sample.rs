@@ -2,9 +2,12 @@
 //!
 //! A place is three numbers between -1 and 1: width, height, depth; an image of two dimensions is one of depth
 //! 1, whose depth is not blended.
+//!
+//! Half precision rounds after every operation, places and weights too, as PyTorch's does.
 
-use super::blend::{Blended, Weight};
+use super::blend::Weight;
 use crate::parallel::for_each_piece_of_two;
+use crate::tensor::Plain;
 
 /// How elements between elements are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,10 +55,12 @@ impl Sampling {
 
     /// The place in elements, and how it changes with the grid's number.
     fn unnormalized<W: Weight>(&self, at: W, len: usize) -> (W, W) {
-        let (one, two, len) = (W::of(1.0), W::of(2.0), W::of(len as f64));
+        let (one, two) = (W::of(1.0), W::of(2.0));
         if self.align_corners {
-            ((at + one) / two * (len - one), (len - one) / two)
+            let last = W::of(len as f64 - 1.0);
+            ((at + one) / two * last, last / two)
         } else {
+            let len = W::of(len as f64);
             (((at + one) * len - one) / two, len / two)
         }
     }
@@ -116,13 +121,13 @@ impl Sampling {
     }
 
     /// The taps along depth, height and width at a place of the grid.
-    fn all_taps<T: Blended>(&self, grid: &[T]) -> [Taps<T::Weight>; 3] {
+    fn all_taps<W: Weight>(&self, grid: &[W]) -> [Taps<W>; 3] {
         std::array::from_fn(|dim| match grid.get(2 - dim) {
-            Some(at) => self.taps(at.widen(), self.input[dim]),
+            Some(&at) => self.taps(at, self.input[dim]),
             None => {
                 let mut taps = Taps { len: 1, ..Taps::default() };
                 taps.places[0] = Some(0);
-                taps.weights[0] = T::Weight::of(1.0);
+                taps.weights[0] = W::of(1.0);
                 taps
             }
         })
@@ -185,14 +190,14 @@ fn for_each_tap<W: Weight>(taps: &[Taps<W>; 3], input: [usize; 3], mut visit: im
                 let [wz, wy, wx] = [depth.weights[z], height.weights[y], width.weights[x]];
                 let slopes =
                     [depth.slopes[z] * wy * wx, wz * height.slopes[y] * wx, wz * wy * width.slopes[x]];
-                visit((at_z * input[1] + at_y) * input[2] + at_x, wz * wy * wx, slopes);
+                visit((at_z * input[1] + at_y) * input[2] + at_x, wx * wy * wz, slopes);
             }
         }
     }
 }
 
 /// Samples `input` at the places of `grid`.
-pub(crate) fn sample<T: Blended>(sampling: &Sampling, input: &[T], grid: &[T], output: &mut [T]) {
+pub(crate) fn sample<T: Weight + Plain>(sampling: &Sampling, input: &[T], grid: &[T], output: &mut [T]) {
     let (inputs, places, channels) = (sampling.inputs(), sampling.places, sampling.channels);
     let work = channels * places * 8;
     for_each_piece_of_two(output, channels * places, &mut [(); 0], 0, work, |image, output, _| {
@@ -202,16 +207,16 @@ pub(crate) fn sample<T: Blended>(sampling: &Sampling, input: &[T], grid: &[T], o
             let taps = sampling.all_taps(at);
             for channel in 0..channels {
                 let plane = &input[channel * inputs..][..inputs];
-                let mut sum = T::Weight::default();
-                for_each_tap(&taps, sampling.input, |at, weight, _| sum = sum + plane[at].widen() * weight);
-                output[channel * places + place] = T::narrow(sum);
+                let mut sum = T::default();
+                for_each_tap(&taps, sampling.input, |at, weight, _| sum = sum + plane[at] * weight);
+                output[channel * places + place] = sum;
             }
         }
     });
 }
 
 /// The gradients of `input` and `grid`.
-pub(crate) fn sample_backward<T: Blended>(
+pub(crate) fn sample_backward<T: Weight + Plain>(
     sampling: &Sampling,
     grad_output: &[T],
     input: &[T],
@@ -226,24 +231,24 @@ pub(crate) fn sample_backward<T: Blended>(
         let input = &input[image * pieces.0..][..pieces.0];
         let grid = &grid[image * pieces.1..][..pieces.1];
         let grad_output = &grad_output[image * channels * places..][..channels * places];
-        let mut sums = vec![T::Weight::default(); grad_input.len()];
+        let mut sums = vec![T::default(); grad_input.len()];
         for (place, at) in grid.chunks_exact(rank).enumerate() {
             let taps = sampling.all_taps(at);
-            let mut of_place = [T::Weight::default(); 3];
+            let mut of_place = [T::default(); 3];
             for channel in 0..channels {
-                let grad = grad_output[channel * places + place].widen();
+                let grad = grad_output[channel * places + place];
                 let first = channel * inputs;
                 for_each_tap(&taps, sampling.input, |at, weight, slopes| {
                     sums[first + at] = sums[first + at] + grad * weight;
-                    let value = input[first + at].widen() * grad;
+                    let value = input[first + at] * grad;
                     of_place.iter_mut().zip(slopes).for_each(|(sum, slope)| *sum = *sum + value * slope);
                 });
             }
             // Width comes first in the grid.
             for (to, sum) in grad_grid[place * rank..][..rank].iter_mut().zip(of_place.iter().rev()) {
-                *to = T::narrow(*sum);
+                *to = *sum;
             }
         }
-        grad_input.iter_mut().zip(sums).for_each(|(to, sum)| *to = T::narrow(sum));
+        grad_input.copy_from_slice(&sums);
     });
 }

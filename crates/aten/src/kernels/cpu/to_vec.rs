@@ -3,9 +3,10 @@
 use c10_core::Element;
 
 use crate::error::{Error, Result};
+use crate::kernels::hooked;
 use crate::tensor::{Fresh, Tensor, access};
 
-/// The elements of a tensor of the host, in row-major order.
+/// The elements of a tensor, in row-major order.
 pub(crate) fn to_vec<T: Element>(tensor: &Tensor) -> Result<Vec<T>> {
     if tensor.dtype() != T::SCALAR_TYPE {
         return Err(Error::dtype(format!(
@@ -14,6 +15,6 @@ pub(crate) fn to_vec<T: Element>(tensor: &Tensor) -> Result<Vec<T>> {
             T::SCALAR_TYPE.name()
         )));
     }
-    let tensor = tensor.to_contiguous()?;
+    let tensor = hooked::to_host(tensor)?.to_contiguous()?;
     access([&tensor], [], Fresh::No, |[tensor], []| tensor.copied())
 }

@@ -91,6 +91,30 @@ pub(crate) fn normalise_channels(
     })
 }
 
+/// `out = ((x − mean) · invstd) · weight + bias` in half precision, rounded after each step, for each channel by the
+/// factors that `of` has.
+pub(crate) fn normalise_channels_in_steps(
+    input: &Tensor,
+    out: &Output<'_>,
+    shape: Channels,
+    of: impl Fn(usize) -> [f64; 4] + Sync,
+) -> Result<()> {
+    let n = shape.places.max(1);
+    dispatch!(input.dtype(), "batch_norm", [f16, bf16], T => {
+        access([input], [out.tensor()], out.fresh(), |[x], [out]| {
+            let (x, out) = (x.slice::<T>()?, out.slice::<T>()?);
+            for (row, (out, x)) in out.chunks_exact_mut(n).zip(x.chunks_exact(n)).enumerate() {
+                let [mean, invstd, weight, bias] =
+                    of(row % shape.channels).map(|factor| T::from_f32(factor as f32));
+                for (out, &x) in out.iter_mut().zip(x) {
+                    *out = (x - mean) * invstd * weight + bias;
+                }
+            }
+            Ok(())
+        })
+    })
+}
+
 /// For each channel of each sample, the sum of the gradient and that of its product with `x − mean`.
 pub(crate) fn channel_gradients(
     grad: &Tensor,

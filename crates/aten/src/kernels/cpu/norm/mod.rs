@@ -9,6 +9,7 @@ use c10_core::ScalarType;
 
 pub(crate) use batch::{
     Channels, channel_gradients, channel_moments, group_gradient, group_moments, normalise_channels,
+    normalise_channels_in_steps,
 };
 pub(crate) use layer::{layer_gradients, normalise_rows, rms_rows};
 
