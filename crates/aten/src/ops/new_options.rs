@@ -95,7 +95,7 @@ pub(super) fn fill_fresh(tensor: &Tensor, value: Scalar) -> Result<()> {
             "fill_",
             [
                 u8, i8, u16, i16, u32, i32, u64, i64, c10_core::f16, c10_core::bf16, f32, f64,
-                c10_core::Complex<c10_core::f16>, c10_core::Complex<f32>, c10_core::Complex<f64>
+                c10_core::Complex<c10_core::f16>, c10_core::Complex<c10_core::bf16>, c10_core::Complex<f32>, c10_core::Complex<f64>
             ],
             T => {
                 out.elements::<T>()?.fill(value.to::<T>()?);
@@ -112,7 +112,7 @@ pub(super) fn check_value(value: Scalar, dtype: ScalarType) -> Result<()> {
         "fill_",
         [
             bool, u8, i8, u16, i16, u32, i32, u64, i64, c10_core::f16, c10_core::bf16, f32, f64,
-            c10_core::Complex<c10_core::f16>, c10_core::Complex<f32>, c10_core::Complex<f64>,
+            c10_core::Complex<c10_core::f16>, c10_core::Complex<c10_core::bf16>, c10_core::Complex<f32>, c10_core::Complex<f64>,
             c10_core::F8E4M3Fn, c10_core::F8E5M2
         ],
         T => Ok(value.to::<T>().map(|_| ())?)

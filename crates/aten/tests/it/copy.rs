@@ -114,7 +114,8 @@ fn every_dtype_becomes_every_other() {
             assert_eq!(back, [0.0, 1.0, 1.0, 0.0], "{from:?} {to:?}");
         }
         for value in [1.into(), 1.0.into(), true.into(), c10_core::Scalar::Complex(Complex::new(1.0, 0.0))] {
-            let filled = small.to(from).unwrap();
+            // `to` the dtype that it has is the tensor itself.
+            let filled = small.to(from).unwrap().deep_clone().unwrap();
             filled.i_fill_(.., value).unwrap();
             assert_eq!(
                 filled.to(ScalarType::Float64).unwrap().to_vec::<f64>().unwrap(),
