@@ -1,5 +1,5 @@
 //! The operators: for each group a table (`*.ops`: schema, docs, dtypes) and a file of functions that check
-//! arguments, make outputs and call a loop of [`kernels`](crate::kernels).
+//! arguments, make outputs and call a loop of `kernels`.
 //!
 //! The tables are read by the build script, which makes of each overload a typed handle ([`handles`]) and a
 //! method of [`Tensor`](crate::Tensor).

@@ -1,4 +1,4 @@
-//! [`Tensor`]: the handle that users hold (`at::Tensor`), and what it shares ([`tensor_impl`]).
+//! [`Tensor`]: the handle that users hold (`at::Tensor`), and what it shares (`TensorImpl`).
 
 mod dims;
 mod options;

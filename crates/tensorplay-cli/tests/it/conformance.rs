@@ -128,9 +128,7 @@ fn the_operators_are_listed() {
     assert!(output.status.success());
     let text = stdout(&output);
     assert!(
-        text.contains(
-            "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor  [all; CPU, Meta]\n"
-        ),
+        text.contains("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor  ["),
         "{text}"
     );
     let json: Value = serde_json::from_str(&stdout(&run(&["op", "--list", "--json"]))).unwrap();
