@@ -23,7 +23,9 @@ pub(super) fn coerce(value: Value, arg_type: &ArgType) -> Result<Value, Value> {
             let parts = values.iter().zip(types).map(|(value, arg_type)| coerce(value.clone(), arg_type));
             parts.collect::<Result<_, _>>().map(Value::List).map_err(|_| Value::List(values))
         }
-        (ArgType::Tensor, Value::Scalar(number)) => wrapped_number(number).ok_or(Value::Scalar(number)),
+        (ArgType::Tensor, Value::Scalar(number)) => {
+            Tensor::wrapped_number(number).map(Value::Tensor).map_err(|_| Value::Scalar(number))
+        }
         (ArgType::Float, Value::Scalar(number)) => match number.to::<f64>() {
             Ok(float) if !number.is_complex() => Ok(Value::from(float)),
             _ => Err(Value::Scalar(number)),
@@ -81,17 +83,4 @@ pub(super) fn of_number(number: i64, arg_type: &ArgType) -> Option<Value> {
         ArgType::MemoryFormat => MemoryFormat::from_number(number).map(Value::MemoryFormat),
         _ => None,
     }
-}
-
-/// A tensor of a number, of the widest type of its kind, that gives way to others in type promotion
-/// (`wrapped_scalar_tensor`).
-fn wrapped_number(number: Scalar) -> Option<Value> {
-    let tensor = match number {
-        Scalar::Bool(value) => Tensor::from_slice(&[value], &[]),
-        Scalar::Int(value) => Tensor::from_slice(&[value], &[]),
-        Scalar::UInt(value) => Tensor::from_slice(&[value], &[]),
-        Scalar::Double(value) => Tensor::from_slice(&[value], &[]),
-        Scalar::Complex(value) => Tensor::from_slice(&[value], &[]),
-    };
-    tensor.and_then(Tensor::into_wrapped_number).ok().map(Value::Tensor)
 }

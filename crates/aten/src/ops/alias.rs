@@ -50,7 +50,7 @@ fn register_made_of_others(lib: &mut Library<'_>) -> Result<()> {
     lib.composite("special_ndtr", ndtr)?;
     lib.composite("special_ndtr.out", |a: &Tensor, out: &Tensor| {
         let scaled = a.mul_scalar(std::f64::consts::FRAC_1_SQRT_2)?.neg()?.erfc()?;
-        handles::MUL_OUT.call(&scaled, &Tensor::from_slice(&[0.5_f64], &[])?.into_wrapped_number()?, out)
+        handles::MUL_OUT.call(&scaled, &Tensor::wrapped_number(0.5.into())?, out)
     })?;
     register_float_power(lib)?;
     lib.composite("isclose", isclose)?;

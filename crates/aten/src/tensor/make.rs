@@ -5,7 +5,7 @@ use std::sync::Arc;
 use c10_core::allocator::get_allocator;
 use c10_core::guard::OptionalDeviceGuard;
 use c10_core::hooks::require_hooks;
-use c10_core::{Device, DeviceType, MemoryFormat, ScalarType, Storage};
+use c10_core::{Device, DeviceType, MemoryFormat, Scalar, ScalarType, Storage};
 
 use super::geometry::{Extent, Geometry};
 use super::tensor_impl::TensorImpl;
@@ -151,8 +151,21 @@ impl Tensor {
         Ok(Self::made_of(geometry, self.dtype(), self.device(), self.key_set()))
     }
 
+    /// A number as a tensor, of the widest dtype of its kind, that gives way to others in type promotion
+    /// (`wrapped_scalar_tensor`). As in PyTorch a float is a double.
+    pub(crate) fn wrapped_number(number: Scalar) -> Result<Self> {
+        match number {
+            Scalar::Bool(value) => Self::from_slice(&[value], &[]),
+            Scalar::Int(value) => Self::from_slice(&[value], &[]),
+            Scalar::UInt(value) => Self::from_slice(&[value], &[]),
+            Scalar::Double(value) => Self::from_slice(&[value], &[]),
+            Scalar::Complex(value) => Self::from_slice(&[value], &[]),
+        }?
+        .into_wrapped_number()
+    }
+
     /// The same tensor, counted as a number in type promotion.
-    pub(crate) fn into_wrapped_number(self) -> Result<Self> {
+    fn into_wrapped_number(self) -> Result<Self> {
         let mut tensor =
             Arc::try_unwrap(self.0).map_err(|_| Error::invalid_argument("the tensor is in use by others"))?;
         tensor.is_wrapped_number = true;

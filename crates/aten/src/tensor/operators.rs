@@ -54,19 +54,6 @@ impl Side for Result<Tensor> {
     }
 }
 
-/// A number as a tensor that counts as one in promotion.
-fn wrapped(number: Scalar) -> Result<Tensor> {
-    let tensor = match number {
-        Scalar::Bool(value) => Tensor::from_slice(&[value], &[]),
-        Scalar::Int(value) => Tensor::from_slice(&[value], &[]),
-        Scalar::UInt(value) => Tensor::from_slice(&[value], &[]),
-        // As in PyTorch a float is a double, and lets the others decide all the same.
-        Scalar::Double(value) => Tensor::from_slice(&[value], &[]),
-        Scalar::Complex(value) => Tensor::from_slice(&[value], &[]),
-    };
-    tensor?.into_wrapped_number()
-}
-
 macro_rules! between {
     ($Trait:ident $method:ident $named:ident; $($left:ty, $right:ty;)*) => {$(
         impl std::ops::$Trait<$right> for $left {
@@ -103,7 +90,7 @@ macro_rules! with_numbers {
             type Output = Result<Tensor>;
 
             fn $method(self, right: &Tensor) -> Result<Tensor> {
-                wrapped(self.into())?.$named(right)
+                Tensor::wrapped_number(self.into())?.$named(right)
             }
         }
 
@@ -111,7 +98,7 @@ macro_rules! with_numbers {
             type Output = Result<Tensor>;
 
             fn $method(self, right: Tensor) -> Result<Tensor> {
-                wrapped(self.into())?.$named(&right)
+                Tensor::wrapped_number(self.into())?.$named(&right)
             }
         }
     )*};
