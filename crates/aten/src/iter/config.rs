@@ -36,20 +36,12 @@ pub(crate) struct Config {
     pub(crate) output_dtype: Option<ScalarType>,
     /// Whole tensors of other dtypes are refused, rather than cast.
     pub(crate) same_dtypes: bool,
-    /// Outputs may share memory with inputs in any way: each element is read before it is written, or by a
-    /// loop that knows. Copies alone ask for it.
-    pub(crate) allow_overlap: bool,
 }
 
 impl Config {
     /// All of one dtype, which is that of the result.
-    pub(crate) const SAME: Self = Self {
-        promote: false,
-        integers_to_float: false,
-        output_dtype: None,
-        same_dtypes: true,
-        allow_overlap: false,
-    };
+    pub(crate) const SAME: Self =
+        Self { promote: false, integers_to_float: false, output_dtype: None, same_dtypes: true };
     /// Arithmetic: the common dtype is that of the result.
     pub(crate) const PROMOTE: Self = Self { promote: true, same_dtypes: false, ..Self::SAME };
     /// As [`PROMOTE`](Self::PROMOTE), integers computed as floats: division, transcendentals.

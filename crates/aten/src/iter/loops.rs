@@ -11,16 +11,10 @@ use super::TensorIter;
 use super::run::for_each_row;
 use crate::error::{Error, Result};
 use crate::kernels::cpu::copy::{Convert, Wide};
+use crate::tensor::AccessElement;
 
-/// An element that loops read and write. A byte of a `bool` tensor is read as `!= 0`.
-///
-/// # Safety
-/// `load` reads, and `store` writes, `size_of::<Self>()` bytes, of which any values are allowed.
-pub(crate) unsafe trait Elem: Element {
-    /// # Safety
-    /// `from` is valid for reads of `size_of::<Self>()` bytes.
-    unsafe fn load(from: *const u8) -> Self;
-
+/// An element that loops read and write: what outside kernels may read, and how it is stored.
+pub(crate) trait Elem: AccessElement {
     /// # Safety
     /// `to` is valid for writes of `size_of::<Self>()` bytes.
     #[inline(always)]
@@ -30,47 +24,7 @@ pub(crate) unsafe trait Elem: Element {
     }
 }
 
-macro_rules! elements {
-    ($($element:ty),*) => {$(
-        // SAFETY: any bits are a value.
-        unsafe impl Elem for $element {
-            #[inline(always)]
-            unsafe fn load(from: *const u8) -> Self {
-                // SAFETY: the caller's.
-                unsafe { from.cast::<Self>().read_unaligned() }
-            }
-        }
-    )*};
-}
-elements!(
-    u8,
-    i8,
-    u16,
-    i16,
-    u32,
-    i32,
-    u64,
-    i64,
-    f16,
-    bf16,
-    f32,
-    f64,
-    Complex<f16>,
-    Complex<bf16>,
-    Complex<f32>,
-    Complex<f64>,
-    F8E4M3Fn,
-    F8E5M2
-);
-
-// SAFETY: the byte is read as a `u8`.
-unsafe impl Elem for bool {
-    #[inline(always)]
-    unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: the caller's.
-        (unsafe { from.read() }) != 0
-    }
-}
+impl<T: AccessElement> Elem for T {}
 
 /// Calls `$body` with `$T` being the element type of a dtype, for the types of a list.
 macro_rules! dispatch {

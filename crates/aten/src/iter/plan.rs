@@ -34,9 +34,7 @@ pub(super) fn plan<'a>(dests: &[Dest<'a>], inputs: &[Input<'a>], config: Config)
     let mut strides: SmallVec<[Strides; 4]> = SmallVec::new();
     let order = order(&sizes, dests, &input_strides);
     for dest in dests {
-        if !config.allow_overlap {
-            check_overlap(*dest, inputs)?;
-        }
+        check_overlap(*dest, inputs)?;
         let operand = output_operand(*dest, &sizes, &order, output_dtype, device, config)?;
         strides.push(broadcast(&operand, &sizes)?);
         operands.push(operand);

@@ -28,7 +28,7 @@ macro_rules! any_bytes {
                 true
             }
 
-            #[inline]
+            #[inline(always)]
             unsafe fn load(from: *const u8) -> Self {
                 // SAFETY: the caller's.
                 unsafe { from.cast::<Self>().read_unaligned() }
@@ -45,7 +45,7 @@ unsafe impl AccessElement for bool {
         bytes.iter().all(|&byte| byte <= 1)
     }
 
-    #[inline]
+    #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
         // SAFETY: the caller's.
         (unsafe { from.read() }) != 0
