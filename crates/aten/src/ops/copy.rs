@@ -44,10 +44,9 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
 /// The strides of a copy in a memory format. Without one, and in `Preserve`, those of the tensor where they are
 /// dense, else dense ones in the same order.
 pub(super) fn strides_in(x: &Tensor, format: Option<MemoryFormat>) -> Result<Dims> {
-    let geometry = x.geometry();
     match format {
-        None | Some(MemoryFormat::Preserve) => shape::dense_strides_like(&geometry.sizes, &geometry.strides),
-        Some(format) => shape::strides_of_format(&geometry.sizes, format),
+        None | Some(MemoryFormat::Preserve) => x.dense_strides(),
+        Some(format) => shape::strides_of_format(&x.sizes(), format),
     }
 }
 

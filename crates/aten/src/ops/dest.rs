@@ -228,14 +228,19 @@ impl Tensor {
         Ok(copy)
     }
 
+    /// The strides of a dense tensor whose dimensions are in the order of this one's.
+    pub(crate) fn dense_strides(&self) -> Result<Dims> {
+        let geometry = self.geometry();
+        shape::dense_strides_like(&geometry.sizes, &geometry.strides)
+    }
+
     /// The tensor itself, or a copy of another dtype that keeps the strides where they are dense. Neither carries
     /// a math bit.
     pub(crate) fn to_dtype(&self, dtype: ScalarType) -> Result<Tensor> {
         if self.dtype() == dtype && !self.has_math_bits() {
             return Ok(self.clone());
         }
-        let strides = shape::dense_strides_like(&self.sizes(), &self.strides())?;
-        let copy = New::strided(self.sizes(), strides, dtype, self.device()).make()?;
+        let copy = New::strided(self.sizes(), self.dense_strides()?, dtype, self.device()).make()?;
         kernels::copy_fresh(&copy, self)?;
         Ok(copy)
     }

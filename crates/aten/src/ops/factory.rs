@@ -267,7 +267,7 @@ fn fill(dest: Dest<'_>, this: &Tensor, value: Scalar) -> Result<Made> {
         }
         return iter.finish();
     }
-    let strides = shape::dense_strides_like(&this.sizes(), &this.strides())?;
+    let strides = this.dense_strides()?;
     let out = dest.output(New::strided(this.sizes(), strides, this.dtype(), this.device()), &[])?;
     fill_fresh(out.tensor(), value)?;
     out.finish()

@@ -12,6 +12,7 @@ use crate::kernels::cpu::combine::{Combine, Reduction, for_combination};
 use crate::kernels::cpu::{index, strided};
 use crate::shape;
 use crate::tensor::{Dims, New, Tensor, access, for_words};
+use crate::view::Strided;
 
 pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
     register_triple!(lib, index_tensor, (this: &Tensor, indices: &[Option<Tensor>]),
@@ -102,7 +103,7 @@ fn index_put(
         )));
     }
     let inputs: Vec<&Tensor> = indices.iter().flatten().chain([values]).collect();
-    let strides = shape::dense_strides_like(&this.sizes(), &this.strides())?;
+    let strides = this.dense_strides()?;
     let is_mask = |index: &Tensor| matches!(index.dtype(), ScalarType::Bool | ScalarType::UInt8);
     if this.is_meta() && indices.iter().flatten().any(is_mask) {
         // How many elements a mask selects is not known, and the result is as large all the same.
@@ -135,17 +136,7 @@ fn index_put(
 
 /// A view that repeats a tensor's elements to other sizes; `None` if they cannot be.
 pub(super) fn expanded(tensor: &Tensor, sizes: &[i64]) -> Option<Result<Tensor>> {
-    let geometry = tensor.geometry();
-    let lead = sizes.len().checked_sub(geometry.sizes.len())?;
-    let mut strides = Dims::filled(0, sizes.len());
-    for (dim, &size) in geometry.sizes.iter().enumerate() {
-        if size == sizes[lead + dim] {
-            strides[lead + dim] = geometry.strides[dim];
-        } else if size != 1 {
-            return None;
-        }
-    }
-    Some(tensor.view_of(Dims::from(sizes), strides, geometry.storage_offset))
+    Strided::of(tensor).expand(sizes).ok().map(|strided| strided.view(tensor))
 }
 
 fn index_select(dest: Dest<'_>, this: &Tensor, dim: i64, index: &Tensor) -> Result<Made> {
@@ -285,7 +276,7 @@ fn index_fill_scalar(dest: Dest<'_>, this: &Tensor, dim: i64, index: &Tensor, va
         ));
     }
     let at = if this.is_meta() { Vec::new() } else { wrapped_values(index, size_at(this, dim), dim)? };
-    let strides = shape::dense_strides_like(&this.sizes(), &this.strides())?;
+    let strides = this.dense_strides()?;
     let out = dest.output_from(this, strides, &[index])?;
     if !out.is_meta() {
         let (to, dtype) = (at_least_1d(out.tensor())?, this.dtype());
@@ -352,7 +343,7 @@ fn take(dest: Dest<'_>, this: &Tensor, index: &Tensor) -> Result<Made> {
         return Err(Error::index("take(): tried to take from an empty tensor"));
     }
     let at = if this.is_meta() { Vec::new() } else { wrapped_values(index, this.numel(), 0)? };
-    let strides = shape::dense_strides_like(&index.sizes(), &index.strides())?;
+    let strides = index.dense_strides()?;
     let out =
         dest.output(New::strided(index.sizes(), strides, this.dtype(), this.device()), &[this, index])?;
     if !out.is_meta() && !at.is_empty() {
@@ -390,7 +381,7 @@ fn put(dest: Dest<'_>, this: &Tensor, index: &Tensor, source: &Tensor, accumulat
         return Err(Error::index("put_(): tried to put elements into an empty tensor"));
     }
     let at = if this.is_meta() { Vec::new() } else { wrapped_values(index, this.numel(), 0)? };
-    let strides = shape::dense_strides_like(&this.sizes(), &this.strides())?;
+    let strides = this.dense_strides()?;
     let out = dest.output_from(this, strides, &[index, source])?;
     if !out.is_meta() && !at.is_empty() {
         let src = source.to_contiguous()?;

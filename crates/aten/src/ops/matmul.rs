@@ -84,7 +84,7 @@ fn product(
     let beta = match addend {
         Some(Addend { tensor, beta }) if !is_zero(beta) => {
             if !tensor.is_same(out.tensor()) {
-                kernels::copy(out.tensor(), &expanded(tensor, sizes)?)?;
+                kernels::copy(out.tensor(), tensor)?;
             }
             beta
         }
@@ -94,17 +94,6 @@ fn product(
         cpu::matmul::product(dtype, alpha, &a, &b, beta, out)
     })?;
     out.finish()
-}
-
-/// A view of all of `sizes`, in which what is broadcast has a stride of 0.
-fn expanded(tensor: &Tensor, sizes: &[i64]) -> Result<Tensor> {
-    let (own, strides) = (tensor.sizes(), tensor.strides());
-    let lead = sizes.len() - own.len();
-    let stride = |dim: usize| match dim.checked_sub(lead) {
-        Some(dim) if own[dim] == sizes[lead + dim] => strides[dim],
-        _ => 0,
-    };
-    tensor.view_of(Dims::from(sizes), (0..sizes.len()).map(stride).collect(), tensor.storage_offset())
 }
 
 fn is_zero(beta: Scalar) -> bool {

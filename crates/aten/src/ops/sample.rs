@@ -240,7 +240,7 @@ fn native_dropout(input: &Tensor, p: f64, train: Option<bool>) -> Result<(Tensor
             "dropout probability has to be between 0 and 1, but got {p}"
         )));
     }
-    let strides = shape::dense_strides_like(&input.sizes(), &input.strides())?;
+    let strides = input.dense_strides()?;
     let mask = New::strided(input.sizes(), strides, ScalarType::Bool, input.device()).make()?;
     if train == Some(false) {
         super::new_options::fill_fresh(&mask, 1.into())?;

@@ -33,6 +33,9 @@ pub(crate) fn strides_of_format(sizes: &[i64], format: MemoryFormat) -> Result<D
 /// Dense strides that keep the order of the given ones (`at::infer_dense_strides`): the same, if they are
 /// dense already.
 pub(crate) fn dense_strides_like(sizes: &[i64], strides: &[i64]) -> Result<Dims> {
+    if sizes.len() != strides.len() {
+        return Err(Error::shape(format!("{sizes:?} are not the sizes of the strides {strides:?}")));
+    }
     if is_non_overlapping_and_dense(sizes, strides) {
         return Ok(Dims::from(strides));
     }
