@@ -36,12 +36,19 @@ pub(crate) struct Config {
     pub(crate) output_dtype: Option<ScalarType>,
     /// Whole tensors of other dtypes are refused, rather than cast.
     pub(crate) same_dtypes: bool,
+    /// The outputs that are given were made for this: their version stays.
+    pub(crate) fresh_outputs: bool,
 }
 
 impl Config {
     /// All of one dtype, which is that of the result.
-    pub(crate) const SAME: Self =
-        Self { promote: false, integers_to_float: false, output_dtype: None, same_dtypes: true };
+    pub(crate) const SAME: Self = Self {
+        promote: false,
+        integers_to_float: false,
+        output_dtype: None,
+        same_dtypes: true,
+        fresh_outputs: false,
+    };
     /// Arithmetic: the common dtype is that of the result.
     pub(crate) const PROMOTE: Self = Self { promote: true, same_dtypes: false, ..Self::SAME };
     /// As [`PROMOTE`](Self::PROMOTE), integers computed as floats: division, transcendentals.

@@ -47,6 +47,8 @@ pub(crate) struct TensorIter<'a> {
     device: Device,
     /// The dtype that inputs are cast to and the loop computes in.
     common_dtype: ScalarType,
+    /// Given outputs count a write.
+    counts_writes: bool,
 }
 
 impl<'a> TensorIter<'a> {
@@ -87,6 +89,7 @@ impl<'a> TensorIter<'a> {
             numel: 0,
             device: Device::CPU,
             common_dtype: ScalarType::Float32,
+            counts_writes: true,
         }
     }
 
@@ -99,6 +102,7 @@ impl<'a> TensorIter<'a> {
         if !quick::plan(self, dests, inputs, config)? {
             *self = plan::plan(dests, inputs, config)?;
         }
+        self.counts_writes = !config.fresh_outputs;
         Ok(())
     }
 

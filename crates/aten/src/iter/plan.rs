@@ -43,7 +43,15 @@ pub(super) fn plan<'a>(dests: &[Dest<'a>], inputs: &[Input<'a>], config: Config)
     strides.extend(input_strides);
     let numel = c10_core::bytes::numel(&sizes)?;
     let sizes = coalesce(&sizes, &order, &mut operands, &strides);
-    Ok(TensorIter { operands, outputs: dests.len(), sizes, numel, device, common_dtype: common })
+    Ok(TensorIter {
+        operands,
+        outputs: dests.len(),
+        sizes,
+        numel,
+        device,
+        common_dtype: common,
+        counts_writes: true,
+    })
 }
 
 /// The device of all; tensors of no dimension on the CPU go with any.

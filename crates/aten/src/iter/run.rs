@@ -42,7 +42,11 @@ pub(super) fn for_each_row(iter: &TensorIter<'_>, row: Row<'_>) -> Result<()> {
     let written: SmallVec<[_; 2]> = written.iter().filter_map(borrowed).map(|g| &g.storage).collect();
     let read: SmallVec<[_; 4]> = read.iter().filter_map(borrowed).map(|g| &g.storage).collect();
     // Held until the walk is over. Fresh tensors and cast copies are this thread's alone.
-    let _access = Access::acquire_with(&read, &written, AccessOptions { bump_version: true, host: true })?;
+    let _access = Access::acquire_with(
+        &read,
+        &written,
+        AccessOptions { bump_version: iter.counts_writes, host: true },
+    )?;
     rows(iter, row)
 }
 

@@ -4,6 +4,7 @@ use c10_core::{MemoryFormat, ScalarType};
 
 use super::norm::{check_same_sizes, empty, in_format_of, statistics_dtype, tensor_of, wanted};
 use super::reduction::store;
+use super::view_copy::copied;
 use super::{Dest, handles};
 use crate::dispatch::Library;
 use crate::error::{Error, Result};
@@ -296,12 +297,7 @@ fn functional(
     momentum: f64,
     eps: f64,
 ) -> Result<(Tensor, Tensor, Tensor, Tensor, Tensor)> {
-    let copy = |running: &Tensor| -> Result<Tensor> {
-        let copy = empty(running.sizes(), running.dtype(), running)?;
-        kernels::copy(&copy, running)?;
-        Ok(copy)
-    };
-    let (mean, var) = (copy(running_mean)?, copy(running_var)?);
+    let (mean, var) = (copied(running_mean)?, copied(running_var)?);
     let (out, save_mean, save_invstd) =
         native(x, weight, bias, Some(&mean), Some(&var), training, momentum, eps)?;
     Ok((out, save_mean, save_invstd, mean, var))

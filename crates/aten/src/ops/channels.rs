@@ -53,7 +53,7 @@ fn rearranged(x: &Tensor, lead: &Dims, split: &[i64], order: &[usize], last: &[i
     let row_major = New::contiguous(moved(&split), x.dtype(), x.device()).make()?;
     kernels::copy_fresh(&row_major, &from)?;
     let (sizes, strides) = (out.tensor().sizes(), crate::shape::contiguous_strides(&out.tensor().sizes())?);
-    kernels::copy_fresh(out.tensor(), &row_major.view_of(sizes, strides, 0)?)?;
+    out.copy_from(&row_major.view_of(sizes, strides, 0)?)?;
     Ok(out.finish()?.new_tensor())
 }
 

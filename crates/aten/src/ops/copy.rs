@@ -50,7 +50,7 @@ pub(super) fn strides_in(x: &Tensor, format: Option<MemoryFormat>) -> Result<Dim
     }
 }
 
-fn clone(x: &Tensor, format: Option<MemoryFormat>) -> Result<Tensor> {
+pub(super) fn clone(x: &Tensor, format: Option<MemoryFormat>) -> Result<Tensor> {
     let copy = New::strided(x.sizes(), strides_in(x, format)?, x.dtype(), x.device()).make()?;
     kernels::copy_fresh(&copy, x)?;
     Ok(copy)
@@ -129,7 +129,7 @@ pub(super) fn converted_out(x: &Tensor, out: &Tensor) -> Result<()> {
     let new = New::contiguous(x.sizes(), out.dtype(), x.device());
     let output = Dest::Out(out).output(new, &[x])?;
     if !output.is_meta() {
-        kernels::copy_fresh(output.tensor(), x)?;
+        output.copy_from(x)?;
     }
     output.finish().map(drop)
 }

@@ -4,7 +4,7 @@
 use c10_core::{MemoryFormat, ScalarType};
 
 use crate::error::{Error, Result};
-use crate::tensor::{Dims, New, Tensor, access, for_words};
+use crate::tensor::{Dims, Fresh, New, Tensor};
 use crate::{kernels, shape};
 
 /// Where a result goes.
@@ -105,7 +105,7 @@ impl<'a> Dest<'a> {
         let output =
             self.output(New::strided(this.sizes(), strides, this.dtype(), this.device()), &inputs)?;
         if !output.is_meta() && !output.tensor.is_same(this) {
-            begin_with(&output, this)?;
+            output.copy_from(this)?;
         }
         Ok(output)
     }
@@ -136,21 +136,6 @@ impl<'a> Dest<'a> {
     }
 }
 
-/// Copies `this`, which has the output's sizes and dtype, to where an operator then writes.
-fn begin_with(output: &Output<'_>, this: &Tensor) -> Result<()> {
-    if !this.device().is_cpu() || !output.tensor.device().is_cpu() {
-        return kernels::copy_fresh(&output.tensor, this);
-    }
-    access([this], [&output.tensor], output.fresh(), |[src], [to]| {
-        let strides = Dims::from(to.strides());
-        for_words!(src.dtype(), W => {
-            let to = to.elements::<W>()?;
-            kernels::cpu::strided::copy(src.sizes(), to, &strides, src.elements::<W>()?, src.strides());
-            Ok(())
-        })
-    })
-}
-
 impl Output<'_> {
     /// Where the kernel writes.
     pub(crate) fn tensor(&self) -> &Tensor {
@@ -163,14 +148,22 @@ impl Output<'_> {
     }
 
     /// Whether writing counts: the tensor was there before. For [`access`](crate::tensor::access).
-    pub(crate) fn fresh(&self) -> crate::tensor::Fresh {
-        if self.is_dest { crate::tensor::Fresh::No } else { crate::tensor::Fresh::Yes }
+    pub(crate) fn fresh(&self) -> Fresh {
+        if self.is_dest { Fresh::No } else { Fresh::Yes }
     }
 
     /// As [`fresh`](Self::fresh), of several that are written together.
-    pub(crate) fn fresh_of(outputs: &[&Self]) -> crate::tensor::Fresh {
+    pub(crate) fn fresh_of(outputs: &[&Self]) -> Fresh {
         let all_new = outputs.iter().all(|output| !output.is_dest);
-        if all_new { crate::tensor::Fresh::Yes } else { crate::tensor::Fresh::No }
+        if all_new { Fresh::Yes } else { Fresh::No }
+    }
+
+    /// Copies the elements of a tensor, broadcast, to where the kernel writes.
+    pub(crate) fn copy_from(&self, src: &Tensor) -> Result<()> {
+        match self.fresh() {
+            Fresh::Yes => kernels::copy_fresh(&self.tensor, src),
+            Fresh::No => kernels::copy(&self.tensor, src),
+        }
     }
 
     /// Copies to the given tensor what was not written to it directly.

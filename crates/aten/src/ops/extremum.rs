@@ -137,8 +137,7 @@ fn aminmax([min, max]: [Dest<'_>; 2], x: &Tensor, dim: Option<i64>, keepdim: boo
     check_out_dtype(max, x.dtype())?;
     let (made_max, dtype) = (reduction.output(Dest::New, kernel_dtype(x), x)?, x.dtype());
     let min = run_two(&reduction, min, x, |min| reduce::min_and_max(x, [min, &made_max], &reduction.mask))?;
-    let max =
-        reduction.run(max, dtype, dtype, x, |out| crate::kernels::copy(out.tensor(), made_max.tensor()))?;
+    let max = reduction.run(max, dtype, dtype, x, |out| out.copy_from(made_max.tensor()))?;
     Ok((min, max))
 }
 

@@ -1,10 +1,11 @@
 //! Several tensors at once: brought to at least some dimensions, broadcast to each other, laid out as a grid, put
 //! along a diagonal.
 
+use super::new_options::fill_fresh;
 use crate::dispatch::Library;
 use crate::error::{Error, ErrorKind, Result};
+use crate::shape;
 use crate::tensor::{Dims, New, SliceOptions, Tensor};
-use crate::{kernels, shape};
 
 pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
     lib.composite("atleast_1d", at_least_1d)?;
@@ -138,7 +139,7 @@ fn block_diag(tensors: &[Tensor]) -> Result<Tensor> {
         blocks.push(block);
     }
     let whole = New::contiguous([rows, columns], dtype, first.device()).make()?;
-    kernels::copy_fresh(&whole, &Tensor::from_slice(&[false], &[])?.expand(&whole.sizes())?)?;
+    fill_fresh(&whole, 0.into())?;
     let (mut row, mut column) = (0, 0);
     for block in &blocks {
         let [height, width] = [block.sizes()[0], block.sizes()[1]];

@@ -5,7 +5,6 @@ use c10_core::{MemoryFormat, ScalarType};
 
 use super::{Dest, Made};
 use crate::error::{Error, Result};
-use crate::kernels;
 use crate::tensor::{Dims, New, Read, Tensor, Write, access};
 
 /// The dimensions that a kernel moves over, at most; fewer are preceded by ones.
@@ -59,7 +58,7 @@ pub(super) fn images<const R: usize, const W: usize>(
         access(reads, std::array::from_fn(|index| &row_major[index]), fresh, kernel)?;
         for (output, row_major) in outputs.iter().zip(&row_major) {
             if !output.tensor().is_same(row_major) {
-                kernels::copy(output.tensor(), row_major)?;
+                output.copy_from(row_major)?;
             }
         }
     }

@@ -5,7 +5,7 @@ use c10_core::Scalar;
 use super::{Dest, Made, register_triple};
 use crate::dispatch::Library;
 use crate::error::{Error, Result};
-use crate::kernels::{self, cpu};
+use crate::kernels::cpu;
 use crate::tensor::{Dims, New, Tensor, access};
 
 pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
@@ -84,7 +84,7 @@ fn product(
     let beta = match addend {
         Some(Addend { tensor, beta }) if !is_zero(beta) => {
             if !tensor.is_same(out.tensor()) {
-                kernels::copy(out.tensor(), tensor)?;
+                out.copy_from(tensor)?;
             }
             beta
         }

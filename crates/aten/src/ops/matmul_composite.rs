@@ -3,7 +3,6 @@
 use super::{Dest, handles};
 use crate::dispatch::Library;
 use crate::error::{Error, Result};
-use crate::kernels;
 use crate::shape::{broadcast, wrap_dims};
 use crate::tensor::{New, Tensor};
 
@@ -27,7 +26,7 @@ pub(super) fn into(out: &Tensor, result: &Tensor) -> Result<()> {
     let new = New::contiguous(result.sizes(), result.dtype(), result.device());
     let output = Dest::Out(out).output(new, &[result])?;
     if !output.is_meta() {
-        kernels::copy(output.tensor(), result)?;
+        output.copy_from(result)?;
     }
     output.finish().map(drop)
 }

@@ -8,7 +8,6 @@ use super::reduction::{check_out_dtype, split_at};
 use super::{Dest, Made, handles, register_triple};
 use crate::dispatch::Library;
 use crate::error::{Error, Result};
-use crate::kernels;
 use crate::kernels::cpu::class_loss::{self, Targets};
 use crate::kernels::cpu::norm::numbers;
 use crate::kernels::cpu::scan::Split;
@@ -139,9 +138,9 @@ fn forward(
         let (sum, weights) = class_loss::loss_sum(&dense, shape, &targets)?;
         weight_sum = weights;
         let value = if summary == Summary::Mean { sum / weights } else { sum };
-        kernels::copy(loss.tensor(), &tensor_of(&[value], &[], x.dtype())?)?;
+        loss.copy_from(&tensor_of(&[value], &[], x.dtype())?)?;
     }
-    kernels::copy(total.tensor(), &tensor_of(&[weight_sum], &[], x.dtype())?)?;
+    total.copy_from(&tensor_of(&[weight_sum], &[], x.dtype())?)?;
     Ok((loss.finish()?, total.finish()?))
 }
 

@@ -76,7 +76,7 @@ pub(super) fn in_format_of(made: Tensor, like: &Tensor) -> Result<Tensor> {
     }
     let strides = shape::strides_of_format(&made.sizes(), format)?;
     let out = New::strided(made.sizes(), strides, made.dtype(), made.device()).make()?;
-    kernels::copy(&out, &made)?;
+    kernels::copy_fresh(&out, &made)?;
     Ok(out)
 }
 

@@ -3,6 +3,7 @@
 use c10_core::{Complex, Scalar, bf16, f16};
 
 use super::images::{DIMS, check_same_dtype, check_sizes, image, resized, spatial};
+use super::new_options::fill_fresh;
 use super::{Dest, Made};
 use crate::dispatch::Library;
 use crate::error::{Error, Result};
@@ -197,7 +198,7 @@ fn constant_pad_nd(x: &Tensor, padding: &[i64], value: Scalar) -> Result<Tensor>
     let strides_out = crate::shape::strides_of_format(&padded, format)?;
     let out = New::strided(padded, strides_out.clone(), x.dtype(), x.device()).make()?;
     if kept != out.sizes() || kept.contains(&0) {
-        fill(&out, value)?;
+        fill_fresh(&out, value)?;
     }
     if kept.contains(&0) {
         return Ok(out);
@@ -209,21 +210,6 @@ fn constant_pad_nd(x: &Tensor, padding: &[i64], value: Scalar) -> Result<Tensor>
         kernels::copy_fresh(&inside, &kept)?;
     }
     Ok(out)
-}
-
-/// Writes a number to all elements of a dense tensor that was just made.
-fn fill(tensor: &Tensor, value: Scalar) -> Result<()> {
-    if tensor.is_meta() {
-        return Ok(());
-    }
-    let one = dispatch!(
-        tensor.dtype(),
-        "fill",
-        [bool, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, Complex<f16>, Complex<f32>, Complex<f64>],
-        T => Tensor::from_slice(&[value.to::<T>()?], &[])
-    )?;
-    let strides = Dims::filled(0, tensor.rank());
-    kernels::copy_fresh(tensor, &one.view_of(tensor.sizes(), strides, 0)?)
 }
 
 fn pad(x: &Tensor, padding: &[i64], mode: &str, value: Option<f64>) -> Result<Tensor> {

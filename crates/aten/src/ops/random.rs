@@ -3,6 +3,7 @@
 use c10_core::{Element, ScalarType, bf16, f16};
 
 use super::index::expanded;
+use super::view_copy::copied;
 use super::{Dest, Made};
 use crate::dispatch::Library;
 use crate::error::{Error, Result};
@@ -11,7 +12,6 @@ use crate::iter::overlap::check_no_internal_overlap;
 use crate::kernels::cpu::random;
 use crate::math;
 use crate::random::{Continuous, Discrete, Draws, Generator, Uniform};
-use crate::shape;
 use crate::tensor::{Dims, Fresh, New, Tensor};
 
 type Gen<'a> = Option<&'a Generator>;
@@ -357,13 +357,6 @@ fn bernoulli_by(this: &Tensor, fresh: Fresh, p: &Tensor, generator: Gen<'_>) -> 
             })
         )
     })
-}
-
-pub(super) fn copied(tensor: &Tensor) -> Result<Tensor> {
-    let strides = shape::contiguous_strides(&tensor.sizes())?;
-    let copy = New::strided(tensor.sizes(), strides, tensor.dtype(), tensor.device()).make()?;
-    crate::kernels::copy_fresh(&copy, tensor)?;
-    Ok(copy)
 }
 
 fn check_probabilities<P: Continuous + Into<f64>>(p: &Tensor) -> Result<()> {

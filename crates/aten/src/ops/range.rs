@@ -277,7 +277,7 @@ fn progression(dest: Dest<'_>, count: i64, dtype: ScalarType, device: Device, st
 fn elsewhere(dest: Dest<'_>, count: i64, dtype: ScalarType, device: Device, step: Step) -> Result<Made> {
     let here = progression(Dest::New, count, dtype, Device::CPU, step)?.new_tensor();
     let out = dest.output(New::contiguous([count], dtype, device), &[])?;
-    crate::kernels::copy(out.tensor(), &here)?;
+    out.copy_from(&here)?;
     out.finish()
 }
 

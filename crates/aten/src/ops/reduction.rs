@@ -5,7 +5,6 @@ use smallvec::SmallVec;
 
 use super::{Dest, Made, Output};
 use crate::error::{Error, Result};
-use crate::kernels;
 use crate::shape::{wrap_dim, wrap_dims};
 use crate::tensor::{Dims, New, Tensor};
 
@@ -115,7 +114,7 @@ impl Reduction {
             } else {
                 let made = self.output(Dest::New, kernel_dtype, input)?;
                 kernel(&made)?;
-                kernels::copy(out.tensor(), made.tensor())?;
+                out.copy_from(made.tensor())?;
             }
         }
         out.finish()
@@ -148,7 +147,7 @@ pub(crate) fn store(out: &Tensor, made: &Tensor) -> Result<()> {
     let new = New::strided(made.sizes(), made.strides(), made.dtype(), made.device());
     let output = Dest::Out(out).output(new, &[made])?;
     if !output.is_meta() {
-        kernels::copy(output.tensor(), made)?;
+        output.copy_from(made)?;
     }
     output.finish().map(drop)
 }

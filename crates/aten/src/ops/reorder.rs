@@ -1,5 +1,6 @@
 //! Elements in another order along dimensions: `flip`, `roll`.
 
+use super::copy::clone;
 use super::join::cat;
 use super::{Dest, Made};
 use crate::dispatch::Library;
@@ -71,10 +72,7 @@ fn roll_one(this: &Tensor, shift: i64, dim: usize) -> Result<Tensor> {
     let sizes = this.sizes();
     let size = sizes.get(dim).copied().unwrap_or(1);
     if this.numel() == 0 || this.rank() == 0 {
-        let strides = shape::dense_strides_like(&sizes, &this.strides())?;
-        let copy = New::strided(sizes, strides, this.dtype(), this.device()).make()?;
-        crate::kernels::copy_fresh(&copy, this)?;
-        return Ok(copy);
+        return clone(this, None);
     }
     let begin = (-(i128::from(shift))).rem_euclid(i128::from(size)) as i64;
     let part = |begin: i64, len: i64| {

@@ -8,7 +8,6 @@ use crate::dispatch::Library;
 use crate::error::{Error, Result};
 use crate::kernels::cpu::reduce::{Side, without_bools};
 use crate::kernels::cpu::scan::{self, Split};
-use crate::kernels::{self};
 use crate::tensor::{New, Tensor};
 
 type Dtype = Option<ScalarType>;
@@ -65,7 +64,7 @@ fn running(
         } else {
             let made = output(Dest::New, &x, wide)?;
             kernel(&x, &made, split)?;
-            kernels::copy(out.tensor(), made.tensor())?;
+            out.copy_from(made.tensor())?;
         }
     }
     out.finish()
@@ -112,7 +111,7 @@ fn extrema([values, indices]: [Dest<'_>; 2], x: &Tensor, dim: i64, side: Side) -
         } else {
             let made = output(Dest::New, &wide, wide.dtype())?;
             scan::extrema(&wide, [&made, &indices], split, side)?;
-            kernels::copy(values.tensor(), made.tensor())?;
+            values.copy_from(made.tensor())?;
         }
     }
     Ok((values.finish()?, indices.finish()?))

@@ -255,7 +255,7 @@ fn histc(dest: Dest<'_>, this: &Tensor, bins: i64, min: Scalar, max: Scalar) -> 
     if matches!(this.dtype(), ScalarType::Float16 | ScalarType::BFloat16) {
         let counts = histc(Dest::New, &this.to_dtype(ScalarType::Float32)?, bins, min, max)?.new_tensor();
         let out = dest.output(New::contiguous([bins], this.dtype(), this.device()), &[this])?;
-        crate::kernels::copy_fresh(out.tensor(), &counts)?;
+        out.copy_from(&counts)?;
         return out.finish();
     }
     let (min, max) = (min.to::<f64>()?, max.to::<f64>()?);

@@ -49,7 +49,7 @@ pub(super) fn copy_out(view: &Tensor, out: &Tensor) -> Result<()> {
     let new = New::contiguous(view.sizes(), view.dtype(), view.device());
     let output = Dest::Out(out).output(new, &[view])?;
     if !output.is_meta() {
-        kernels::copy_fresh(output.tensor(), view)?;
+        output.copy_from(view)?;
     }
     output.finish().map(drop)
 }

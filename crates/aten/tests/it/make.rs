@@ -22,3 +22,24 @@ fn ragged_rows_are_refused() {
     assert_eq!(Tensor::from_slice(&[1.0], &[2]).unwrap_err().kind(), ErrorKind::Shape);
     assert_eq!(Tensor::from_slice::<f32>(&[], &[i64::MAX, 2]).unwrap_err().kind(), ErrorKind::Overflow);
 }
+
+/// What an operator makes is not written again when its elements are copied there.
+#[test]
+fn copies_begin_at_version_zero() {
+    let x = tensor![[1.0_f32, 2.0], [3.0, 4.0]].unwrap();
+    let turned = x.t().unwrap();
+    for made in [
+        x.deep_clone(),
+        turned.contiguous(),
+        x.to(ScalarType::Float64),
+        turned.reshape(&[4]),
+        x.constant_pad_nd(&[1, 1]),
+        x.diag_embed(),
+        x.roll(&[1]),
+    ] {
+        assert_eq!(made.unwrap().version(), 0);
+    }
+    let out = Tensor::from_elements(&[0.0_f32; 4]).unwrap();
+    out.view(&[2, 2]).unwrap().copy_(&turned).unwrap();
+    assert_eq!((out.version(), out.to_vec::<f32>().unwrap()), (1, vec![1.0, 3.0, 2.0, 4.0]));
+}
