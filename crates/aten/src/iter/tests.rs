@@ -275,3 +275,15 @@ fn numbers_and_tensors_without_dimensions() {
     assert_eq!(add(Dest::New, &zero_dim, &a).unwrap().unwrap().to_vec::<f32>().unwrap(), [2.0, 3.0, 4.0]);
     assert_eq!(add(Dest::New, &zero_dim, &zero_dim).unwrap().unwrap().sizes(), [0_i64; 0]);
 }
+
+/// Kernels that take slices see the bytes, which of a conjugated or negated tensor are not its elements.
+#[test]
+fn slices_of_tensors_with_bits_are_refused() {
+    use crate::tensor::{Fresh, access};
+    let numbers = [c10_core::Complex::new(1.0_f32, 2.0)];
+    let x = Tensor::from_elements(&numbers).unwrap();
+    for with_bit in [x.conj().unwrap(), x._neg_view().unwrap()] {
+        let refused = access([&with_bit], [], Fresh::No, |_, []| Ok(())).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    }
+}

@@ -24,7 +24,7 @@ use crate::error::{Error, ErrorKind, Result};
 ///
 /// # Safety
 /// Every bit pattern is a value, and `SCALAR_TYPE` is [`Element`]'s.
-pub unsafe trait Plain: Element {}
+pub(crate) unsafe trait Plain: Element {}
 
 macro_rules! plain {
     ($($element:ty),*) => {$(
@@ -37,7 +37,7 @@ plain!(Complex<f16>, Complex<bf16>, Complex<f32>, Complex<f64>, F8E4M3Fn, F8E5M2
 
 /// The elements of a tensor that is read.
 #[derive(Debug)]
-pub struct Read<'a> {
+pub(crate) struct Read<'a> {
     geometry: &'a Geometry,
     dtype: ScalarType,
     bytes: &'a [u8],
@@ -45,7 +45,7 @@ pub struct Read<'a> {
 
 /// The elements of a tensor that is written.
 #[derive(Debug)]
-pub struct Write<'a> {
+pub(crate) struct Write<'a> {
     geometry: &'a Geometry,
     dtype: ScalarType,
     bytes: &'a mut [u8],
@@ -116,37 +116,6 @@ fn lend<const R: usize, const W: usize>(
     kernel(read_views, written_views)
 }
 
-/// Runs `kernel` on the elements of tensors of the host that are read and written: how a kernel of an outside
-/// crate gets at them. It calls nothing but loops: an operator on one of the tensors would be told that they are
-/// [busy](ErrorKind::Busy). Tensors written count one write.
-///
-/// ```
-/// use aten::Tensor;
-/// use aten::tensor::access_elements;
-///
-/// let (x, out) = (Tensor::from_elements(&[1.0_f32, 4.0])?, Tensor::from_elements(&[0.0_f32, 0.0])?);
-/// access_elements([&x], [&out], |[x], [out]| {
-///     let x = x.slice::<f32>()?;
-///     out.slice::<f32>()?.iter_mut().zip(x).for_each(|(out, x)| *out = x.sqrt());
-///     Ok(())
-/// })?;
-/// assert_eq!(out.to_vec::<f32>()?, [1.0, 2.0]);
-/// # Ok::<(), aten::Error>(())
-/// ```
-///
-/// # Errors
-/// [`ErrorKind::InvalidArgument`] when a tensor that is written shares its storage with another, or one has the
-/// conjugate or negative bit, [`ErrorKind::NotImplemented`] when the host cannot reach one, [`ErrorKind::Shape`]
-/// when a storage was shrunk below its tensor, [`ErrorKind::Busy`] when another thread has one that it would have to wait for; else what
-/// `kernel` returns.
-pub fn access_elements<const R: usize, const W: usize, T>(
-    reads: [&Tensor; R],
-    writes: [&Tensor; W],
-    kernel: impl FnOnce([Read<'_>; R], [Write<'_>; W]) -> Result<T>,
-) -> Result<T> {
-    access(reads, writes, Fresh::No, kernel)
-}
-
 /// Under the lock: each storage holds its tensor.
 fn check_bounds(geometries: &[Cow<'_, Geometry>]) -> Result<()> {
     geometries.iter().try_for_each(|geometry| check_end(geometry.end_bytes, geometry.storage.nbytes()))
@@ -165,17 +134,17 @@ pub(crate) fn check_end(end_bytes: usize, nbytes: usize) -> Result<()> {
 
 impl<'a> Read<'a> {
     /// The type of an element.
-    pub fn dtype(&self) -> ScalarType {
+    pub(crate) fn dtype(&self) -> ScalarType {
         self.dtype
     }
 
     /// The size of each dimension.
-    pub fn sizes(&self) -> &'a [i64] {
+    pub(crate) fn sizes(&self) -> &'a [i64] {
         &self.geometry.sizes
     }
 
     /// The stride of each dimension, in elements.
-    pub fn strides(&self) -> &'a [i64] {
+    pub(crate) fn strides(&self) -> &'a [i64] {
         &self.geometry.strides
     }
 
@@ -184,7 +153,7 @@ impl<'a> Read<'a> {
     /// # Errors
     /// [`ErrorKind::Dtype`] when the tensor's elements are no `T`s; a `bool` tensor gives `u8`s, and every real one
     /// gives its bits as unsigned integers, too.
-    pub fn elements<T: Plain>(&self) -> Result<&'a [T]> {
+    pub(crate) fn elements<T: Plain>(&self) -> Result<&'a [T]> {
         let bytes = span(self.geometry, self.dtype, T::SCALAR_TYPE, self.bytes.len())?;
         cast(&self.bytes[bytes])
     }
@@ -215,7 +184,7 @@ impl<'a> Read<'a> {
     ///
     /// # Errors
     /// As [`elements`](Self::elements); [`ErrorKind::InvalidArgument`] when it is not contiguous.
-    pub fn slice<T: Plain>(&self) -> Result<&'a [T]> {
+    pub(crate) fn slice<T: Plain>(&self) -> Result<&'a [T]> {
         check_contiguous(self.geometry)?;
         self.elements()
     }
@@ -223,12 +192,12 @@ impl<'a> Read<'a> {
 
 impl<'a> Write<'a> {
     /// The size of each dimension.
-    pub fn sizes(&self) -> &'a [i64] {
+    pub(crate) fn sizes(&self) -> &'a [i64] {
         &self.geometry.sizes
     }
 
     /// The stride of each dimension, in elements.
-    pub fn strides(&self) -> &'a [i64] {
+    pub(crate) fn strides(&self) -> &'a [i64] {
         &self.geometry.strides
     }
 
@@ -240,7 +209,7 @@ impl<'a> Write<'a> {
     ///
     /// # Errors
     /// As there.
-    pub fn elements<T: Plain>(self) -> Result<&'a mut [T]> {
+    pub(crate) fn elements<T: Plain>(self) -> Result<&'a mut [T]> {
         let bytes = span(self.geometry, self.dtype, T::SCALAR_TYPE, self.bytes.len())?;
         cast_mut(&mut self.bytes[bytes])
     }
@@ -249,7 +218,7 @@ impl<'a> Write<'a> {
     ///
     /// # Errors
     /// As there.
-    pub fn slice<T: Plain>(self) -> Result<&'a mut [T]> {
+    pub(crate) fn slice<T: Plain>(self) -> Result<&'a mut [T]> {
         check_contiguous(self.geometry)?;
         self.elements()
     }

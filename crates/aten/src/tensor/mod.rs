@@ -26,7 +26,6 @@ use std::sync::{Arc, Weak};
 
 use c10_core::{Device, MemoryFormat, ScalarType, Storage};
 
-pub use access::{Plain, Read, Write, access_elements};
 pub use access_element::AccessElement;
 pub use access_set::{Access, AccessSet};
 pub use access_slice::{ReadGuard, WriteGuard};
@@ -37,7 +36,7 @@ pub use methods::*;
 pub use nested::Nested;
 pub use options::TensorOptions;
 
-pub(crate) use access::{Fresh, access, check_end, for_words};
+pub(crate) use access::{Fresh, Plain, Read, Write, access, check_end, for_words};
 pub(crate) use geometry::Geometry;
 pub(crate) use make::{New, default_dtype, dense_like};
 use tensor_impl::TensorImpl;
