@@ -17,95 +17,51 @@ type Gradients = (Option<Tensor>, Option<Tensor>, Option<Tensor>);
 type Three = (Tensor, Tensor, Tensor);
 
 pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
-    lib.cpu_meta("native_batch_norm", native)?;
-    lib.cpu_meta(
-        "_native_batch_norm_legit",
-        |x: &Tensor,
-         weight: Option<&Tensor>,
-         bias: Option<&Tensor>,
-         mean: &Tensor,
-         var: &Tensor,
-         training: bool,
-         momentum: f64,
-         eps: f64| { native(x, weight, bias, Some(mean), Some(var), training, momentum, eps) },
-    )?;
-    lib.cpu_meta(
-        "_native_batch_norm_legit.no_stats",
-        |x: &Tensor,
-         weight: Option<&Tensor>,
-         bias: Option<&Tensor>,
-         training: bool,
-         momentum: f64,
-         eps: f64| { native(x, weight, bias, None, None, training, momentum, eps) },
-    )?;
-    lib.cpu_meta(
-        "_native_batch_norm_legit_no_training",
-        |x: &Tensor,
-         weight: Option<&Tensor>,
-         bias: Option<&Tensor>,
-         mean: &Tensor,
-         var: &Tensor,
-         momentum: f64,
-         eps: f64| { native(x, weight, bias, Some(mean), Some(var), false, momentum, eps) },
-    )?;
+    register_native(lib)?;
     lib.cpu_meta("_native_batch_norm_legit_functional", functional)?;
-    register_outs(lib)?;
     lib.cpu_meta("native_batch_norm_backward", backward)?;
     lib.composite("batch_norm", batch_norm)?;
     lib.composite("instance_norm", instance_norm)?;
     register_with_reserve(lib)
 }
 
-fn register_outs(lib: &mut Library<'_>) -> Result<()> {
-    lib.cpu_meta(
-        "native_batch_norm.out",
-        |x: &Tensor,
-         weight: Option<&Tensor>,
-         bias: Option<&Tensor>,
-         mean: Option<&Tensor>,
-         var: Option<&Tensor>,
-         training: bool,
-         momentum: f64,
-         eps: f64,
-         out: &Tensor,
-         save_mean: &Tensor,
-         save_invstd: &Tensor| {
-            let made = native(x, weight, bias, mean, var, training, momentum, eps)?;
-            store_all([out, save_mean, save_invstd], made)
-        },
-    )?;
-    lib.cpu_meta(
-        "_native_batch_norm_legit.out",
-        |x: &Tensor,
-         weight: Option<&Tensor>,
-         bias: Option<&Tensor>,
-         mean: &Tensor,
-         var: &Tensor,
-         training: bool,
-         momentum: f64,
-         eps: f64,
-         out: &Tensor,
-         save_mean: &Tensor,
-         save_invstd: &Tensor| {
-            let made = native(x, weight, bias, Some(mean), Some(var), training, momentum, eps)?;
-            store_all([out, save_mean, save_invstd], made)
-        },
-    )?;
-    lib.cpu_meta(
-        "_native_batch_norm_legit.no_stats_out",
-        |x: &Tensor,
-         weight: Option<&Tensor>,
-         bias: Option<&Tensor>,
-         training: bool,
-         momentum: f64,
-         eps: f64,
-         out: &Tensor,
-         save_mean: &Tensor,
-         save_invstd: &Tensor| {
-            let made = native(x, weight, bias, None, None, training, momentum, eps)?;
-            store_all([out, save_mean, save_invstd], made)
-        },
-    )
+/// The forms of [`native`], which differ in what may be left out.
+fn register_native(lib: &mut Library<'_>) -> Result<()> {
+    macro_rules! forms {
+        ($($name:literal $(, $out:literal)?: $args:tt => $call:expr;)*) => {$(
+            forms!(@new $name, $args, $call);
+            $(forms!(@out $out, $args, $call);)?
+        )*};
+        (@new $name:literal, ($($arg:ident: $type:ty),*), $call:expr) => {
+            lib.cpu_meta($name, |$($arg: $type),*| -> Result<Three> { $call })?;
+        };
+        (@out $name:literal, ($($arg:ident: $type:ty),*), $call:expr) => {
+            lib.cpu_meta(
+                $name,
+                |$($arg: $type,)* out: &Tensor, save_mean: &Tensor, save_invstd: &Tensor| {
+                    store_all([out, save_mean, save_invstd], $call?)
+                },
+            )?;
+        };
+    }
+    forms! {
+        "native_batch_norm", "native_batch_norm.out":
+            (x: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>, mean: Option<&Tensor>, var: Option<&Tensor>,
+             training: bool, momentum: f64, eps: f64)
+            => native(x, weight, bias, mean, var, training, momentum, eps);
+        "_native_batch_norm_legit", "_native_batch_norm_legit.out":
+            (x: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>, mean: &Tensor, var: &Tensor,
+             training: bool, momentum: f64, eps: f64)
+            => native(x, weight, bias, Some(mean), Some(var), training, momentum, eps);
+        "_native_batch_norm_legit.no_stats", "_native_batch_norm_legit.no_stats_out":
+            (x: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>, training: bool, momentum: f64, eps: f64)
+            => native(x, weight, bias, None, None, training, momentum, eps);
+        "_native_batch_norm_legit_no_training":
+            (x: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>, mean: &Tensor, var: &Tensor,
+             momentum: f64, eps: f64)
+            => native(x, weight, bias, Some(mean), Some(var), false, momentum, eps);
+    }
+    Ok(())
 }
 
 /// Those whose fourth result is a reserve for other backends, empty here.

@@ -13,9 +13,9 @@ use crate::kernels::cpu::window::{Window, Windows};
 use crate::tensor::{Dims, Tensor};
 
 pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
-    register_triple!(lib, avg_pool2d, (x: &Tensor, kernel: &[i64], stride: &[i64], padding: &[i64], ceil: bool,
+    register_triple!(lib, avg_pool::<2>, (x: &Tensor, kernel: &[i64], stride: &[i64], padding: &[i64], ceil: bool,
         count_pad: bool, divisor: Option<i64>), functional "avg_pool2d", out "avg_pool2d.out");
-    register_triple!(lib, avg_pool3d, (x: &Tensor, kernel: &[i64], stride: &[i64], padding: &[i64], ceil: bool,
+    register_triple!(lib, avg_pool::<3>, (x: &Tensor, kernel: &[i64], stride: &[i64], padding: &[i64], ceil: bool,
         count_pad: bool, divisor: Option<i64>), functional "avg_pool3d", out "avg_pool3d.out");
     lib.cpu_meta("avg_pool2d_backward", avg_pool_backward::<2>)?;
     lib.cpu_meta("avg_pool3d_backward", avg_pool_backward::<3>)?;
@@ -132,34 +132,6 @@ impl Pool {
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "the operator's own, and the destination")]
-fn avg_pool2d(
-    dest: Dest<'_>,
-    x: &Tensor,
-    kernel: &[i64],
-    stride: &[i64],
-    padding: &[i64],
-    ceil_mode: bool,
-    count_pad: bool,
-    divisor: Option<i64>,
-) -> Result<Made> {
-    avg_pool(dest, 2, x, &Pool::new(2, kernel, stride, padding, &[1], ceil_mode)?, count_pad, divisor)
-}
-
-#[expect(clippy::too_many_arguments, reason = "the operator's own, and the destination")]
-fn avg_pool3d(
-    dest: Dest<'_>,
-    x: &Tensor,
-    kernel: &[i64],
-    stride: &[i64],
-    padding: &[i64],
-    ceil_mode: bool,
-    count_pad: bool,
-    divisor: Option<i64>,
-) -> Result<Made> {
-    avg_pool(dest, 3, x, &Pool::new(3, kernel, stride, padding, &[1], ceil_mode)?, count_pad, divisor)
-}
-
 /// Channels last where the argument is, but not in three dimensions, as PyTorch has it.
 fn mean_format(x: &Tensor) -> MemoryFormat {
     match x.suggest_memory_format() {
@@ -168,19 +140,23 @@ fn mean_format(x: &Tensor) -> MemoryFormat {
     }
 }
 
-fn avg_pool(
+#[expect(clippy::too_many_arguments, reason = "the operator's own, and the destination")]
+fn avg_pool<const RANK: usize>(
     dest: Dest<'_>,
-    rank: usize,
     x: &Tensor,
-    pool: &Pool,
+    kernel: &[i64],
+    stride: &[i64],
+    padding: &[i64],
+    ceil_mode: bool,
     count_pad: bool,
     divisor: Option<i64>,
 ) -> Result<Made> {
-    check_image(x, rank)?;
+    let pool = Pool::new(RANK, kernel, stride, padding, &[1], ceil_mode)?;
+    check_image(x, RANK)?;
     check_divisor(divisor)?;
     let (input, output) = (x.sizes(), pool.output(&x.sizes())?);
     cpu::pool::check_mean(x.dtype())?;
-    let mut windows = pool.windows(spatial(&input, rank), spatial(&output, rank), count_pad);
+    let mut windows = pool.windows(spatial(&input, RANK), spatial(&output, RANK), count_pad);
     windows.divisor = divisor;
     image(dest, output, x.dtype(), mean_format(x), [x], |[x], out| cpu::pool::mean(&windows, &x, out))
 }

@@ -5,6 +5,8 @@
 //! side. The tree is the same for every number of threads, which take outputs, or, where there are few of
 //! them, chunks of blocks.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use super::layout::Layout;
@@ -72,17 +74,18 @@ pub(crate) fn reduce<R: Reducer>(reducer: &R, input: &[R::In], layout: &Layout) 
     if layout.count == 0 || layout.outputs == 0 {
         return accs;
     }
+    let walk = Walk { reducer, input, layout };
     let grain = (GRAIN_SIZE / layout.count).max(1);
     if let Some(width) = layout.columns() {
         parallel_slice(&mut accs, grain.max(COLUMNS), |first, accs| {
             vectorised::<R, _>(
                 #[inline(always)]
-                || columns(reducer, input, layout, width, first, accs),
+                || walk.columns(width, first, accs),
             );
         });
     } else if layout.count > CHUNK {
         for (output, acc) in accs.iter_mut().enumerate() {
-            *acc = chunked(reducer, input, layout, output);
+            *acc = walk.chunked(output);
         }
     } else {
         parallel_slice(&mut accs, grain, |first, accs| {
@@ -90,7 +93,7 @@ pub(crate) fn reduce<R: Reducer>(reducer: &R, input: &[R::In], layout: &Layout) 
                 #[inline(always)]
                 || {
                     for (i, acc) in accs.iter_mut().enumerate() {
-                        *acc = range(reducer, input, layout, layout.base(first + i), 0, layout.count);
+                        *acc = walk.range(layout.base(first + i), 0..layout.count);
                     }
                 },
             );
@@ -99,174 +102,142 @@ pub(crate) fn reduce<R: Reducer>(reducer: &R, input: &[R::In], layout: &Layout) 
     accs
 }
 
-/// Runs a loop of a reducer as compiled for this machine's instruction set, or for all.
-///
-/// Only what is compiled several times has to be inlined into the copies: the others call one copy of
-/// `range` and `columns`.
+/// Runs a loop of a reducer as compiled for this machine's instruction set, or for all. Only what is compiled
+/// several times has to be inlined into the copies.
 #[inline(always)]
 fn vectorised<R: Reducer, T>(body: impl FnOnce() -> T) -> T {
     if R::VECTORISED { simd::dispatch(body) } else { body() }
 }
 
-/// An output of many elements, by threads.
-fn chunked<R: Reducer>(reducer: &R, input: &[R::In], layout: &Layout, output: usize) -> R::Acc {
-    let base = layout.base(output);
-    let mut partial = vec![reducer.start(); layout.count.div_ceil(CHUNK)];
-    parallel_slice(&mut partial, 1, |first, partial| {
-        vectorised::<R, _>(
-            #[inline(always)]
-            || {
-                for (i, acc) in partial.iter_mut().enumerate() {
-                    let begin = (first + i) * CHUNK;
-                    *acc = range(reducer, input, layout, base, begin, layout.count.min(begin + CHUNK));
-                }
-            },
-        );
-    });
-    let mut tree = Tree::new();
-    for acc in partial {
-        tree.push(acc, |a, b| reducer.merge(a, b));
-    }
-    tree.finish(|a, b| reducer.merge(a, b)).unwrap_or(reducer.start())
+/// A reducer and what it goes over.
+struct Walk<'a, R: Reducer> {
+    reducer: &'a R,
+    input: &'a [R::In],
+    layout: &'a Layout,
 }
 
-/// Elements `begin..end` of an output.
-#[inline(always)]
-fn range<R: Reducer>(
-    reducer: &R,
-    input: &[R::In],
-    layout: &Layout,
-    base: usize,
-    begin: usize,
-    end: usize,
-) -> R::Acc {
-    #[inline(never)]
-    fn called<R: Reducer>(
-        reducer: &R,
-        input: &[R::In],
-        layout: &Layout,
-        base: usize,
-        span: (usize, usize),
-    ) -> R::Acc {
-        inlined_range(reducer, input, layout, base, span.0, span.1)
+impl<R: Reducer> Walk<'_, R> {
+    #[inline(always)]
+    fn merge(&self, a: R::Acc, b: R::Acc) -> R::Acc {
+        self.reducer.merge(a, b)
     }
-    if R::VECTORISED {
-        inlined_range(reducer, input, layout, base, begin, end)
-    } else {
-        called(reducer, input, layout, base, (begin, end))
-    }
-}
 
-#[inline(always)]
-fn inlined_range<R: Reducer>(
-    reducer: &R,
-    input: &[R::In],
-    layout: &Layout,
-    base: usize,
-    begin: usize,
-    end: usize,
-) -> R::Acc {
-    if end - begin <= BLOCK {
-        return leaf(reducer, input, layout, base, begin, end);
-    }
-    let mut tree = Tree::new();
-    let mut at = begin;
-    while at < end {
-        let next = end.min(at + BLOCK);
-        let acc = leaf(reducer, input, layout, base, at, next);
-        tree.push(
-            acc,
-            #[inline(always)]
-            |a, b| reducer.merge(a, b),
-        );
-        at = next;
-    }
-    tree.finish(
-        #[inline(always)]
-        |a, b| reducer.merge(a, b),
-    )
-    .unwrap_or(reducer.start())
-}
-
-/// At most a block of elements, run by run of the innermost dimension.
-#[inline(always)]
-fn leaf<R: Reducer>(
-    reducer: &R,
-    input: &[R::In],
-    layout: &Layout,
-    base: usize,
-    begin: usize,
-    end: usize,
-) -> R::Acc {
-    let (size, stride) = layout.inner();
-    let mut at = begin;
-    let mut acc = None;
-    while at < end {
-        let n = (size - at % size).min(end - at);
-        let start = base + layout.step(at);
-        let run = if stride == 1 {
-            reducer.block(&input[start..start + n], at)
-        } else {
-            (0..n).fold(reducer.start(), |acc, i| reducer.step(acc, input[start + i * stride], at + i))
-        };
-        acc = Some(acc.map_or(run, |acc| reducer.merge(acc, run)));
-        at += n;
-    }
-    acc.unwrap_or(reducer.start())
-}
-
-/// Outputs that lie side by side: each row of the input adds one element to all of them.
-#[inline(always)]
-fn columns<R: Reducer>(
-    reducer: &R,
-    input: &[R::In],
-    layout: &Layout,
-    width: usize,
-    first: usize,
-    accs: &mut [R::Acc],
-) {
-    let mut done = 0;
-    while done < accs.len() {
-        let output = first + done;
-        let n = (width - output % width).min(accs.len() - done).min(COLUMNS);
-        let base = layout.base(output);
-        let accs = &mut accs[done..done + n];
-        if layout.count <= ROWS {
-            rows(reducer, input, layout, base, 0, layout.count, accs);
-        } else {
-            let mut tree: Tree<Vec<R::Acc>> = Tree::new();
-            let merge = |mut a: Vec<R::Acc>, b: Vec<R::Acc>| {
-                a.iter_mut().zip(b).for_each(|(a, b)| *a = reducer.merge(*a, b));
-                a
-            };
-            for begin in (0..layout.count).step_by(ROWS) {
-                let mut block = vec![reducer.start(); n];
-                let end = layout.count.min(begin + ROWS);
-                rows(reducer, input, layout, base, begin, end, &mut block);
-                tree.push(block, merge);
-            }
-            if let Some(sums) = tree.finish(merge) {
-                accs.copy_from_slice(&sums);
-            }
+    /// An output of many elements, by threads.
+    fn chunked(&self, output: usize) -> R::Acc {
+        let (base, count) = (self.layout.base(output), self.layout.count);
+        let mut partial = vec![self.reducer.start(); count.div_ceil(CHUNK)];
+        parallel_slice(&mut partial, 1, |first, partial| {
+            vectorised::<R, _>(
+                #[inline(always)]
+                || {
+                    for (i, acc) in partial.iter_mut().enumerate() {
+                        let begin = (first + i) * CHUNK;
+                        *acc = self.range(base, begin..count.min(begin + CHUNK));
+                    }
+                },
+            );
+        });
+        let mut tree = Tree::new();
+        for acc in partial {
+            tree.push(acc, |a, b| self.merge(a, b));
         }
-        done += n;
+        tree.finish(|a, b| self.merge(a, b)).unwrap_or(self.reducer.start())
     }
-}
 
-#[inline(always)]
-fn rows<R: Reducer>(
-    reducer: &R,
-    input: &[R::In],
-    layout: &Layout,
-    base: usize,
-    begin: usize,
-    end: usize,
-    accs: &mut [R::Acc],
-) {
-    for i in begin..end {
-        let start = base + layout.step(i);
-        for (acc, &x) in accs.iter_mut().zip(&input[start..]) {
-            *acc = reducer.step(*acc, x, i);
+    /// Elements `span` of the output that begins at `base`.
+    #[inline(always)]
+    fn range(&self, base: usize, span: Range<usize>) -> R::Acc {
+        if R::VECTORISED { self.inlined_range(base, span) } else { self.called_range(base, span) }
+    }
+
+    #[inline(never)]
+    fn called_range(&self, base: usize, span: Range<usize>) -> R::Acc {
+        self.inlined_range(base, span)
+    }
+
+    #[inline(always)]
+    fn inlined_range(&self, base: usize, span: Range<usize>) -> R::Acc {
+        if span.len() <= BLOCK {
+            return self.leaf(base, span);
+        }
+        let mut tree = Tree::new();
+        let mut at = span.start;
+        while at < span.end {
+            let next = span.end.min(at + BLOCK);
+            let acc = self.leaf(base, at..next);
+            tree.push(
+                acc,
+                #[inline(always)]
+                |a, b| self.merge(a, b),
+            );
+            at = next;
+        }
+        tree.finish(
+            #[inline(always)]
+            |a, b| self.merge(a, b),
+        )
+        .unwrap_or(self.reducer.start())
+    }
+
+    /// At most a block of elements, run by run of the innermost dimension.
+    #[inline(always)]
+    fn leaf(&self, base: usize, span: Range<usize>) -> R::Acc {
+        let Self { reducer, input, layout } = *self;
+        let (size, stride) = layout.inner();
+        let mut at = span.start;
+        let mut acc = None;
+        while at < span.end {
+            let n = (size - at % size).min(span.end - at);
+            let start = base + layout.step(at);
+            let run = if stride == 1 {
+                reducer.block(&input[start..start + n], at)
+            } else {
+                (0..n).fold(reducer.start(), |acc, i| reducer.step(acc, input[start + i * stride], at + i))
+            };
+            acc = Some(acc.map_or(run, |acc| reducer.merge(acc, run)));
+            at += n;
+        }
+        acc.unwrap_or(reducer.start())
+    }
+
+    /// Outputs that lie side by side: each row of the input adds one element to all of them.
+    #[inline(always)]
+    fn columns(&self, width: usize, first: usize, accs: &mut [R::Acc]) {
+        let count = self.layout.count;
+        let mut done = 0;
+        while done < accs.len() {
+            let output = first + done;
+            let n = (width - output % width).min(accs.len() - done).min(COLUMNS);
+            let base = self.layout.base(output);
+            let accs = &mut accs[done..done + n];
+            if count <= ROWS {
+                self.rows(base, 0..count, accs);
+            } else {
+                let mut tree: Tree<Vec<R::Acc>> = Tree::new();
+                let merge = |mut a: Vec<R::Acc>, b: Vec<R::Acc>| {
+                    a.iter_mut().zip(b).for_each(|(a, b)| *a = self.merge(*a, b));
+                    a
+                };
+                for begin in (0..count).step_by(ROWS) {
+                    let mut block = vec![self.reducer.start(); n];
+                    self.rows(base, begin..count.min(begin + ROWS), &mut block);
+                    tree.push(block, merge);
+                }
+                if let Some(sums) = tree.finish(merge) {
+                    accs.copy_from_slice(&sums);
+                }
+            }
+            done += n;
+        }
+    }
+
+    #[inline(always)]
+    fn rows(&self, base: usize, span: Range<usize>, accs: &mut [R::Acc]) {
+        for i in span {
+            let start = base + self.layout.step(i);
+            for (acc, &x) in accs.iter_mut().zip(&self.input[start..]) {
+                *acc = self.reducer.step(*acc, x, i);
+            }
         }
     }
 }
