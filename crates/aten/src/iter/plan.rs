@@ -245,7 +245,7 @@ pub(crate) fn result_strides(sizes: &[i64], inputs: &[Dims]) -> Result<Dims> {
 /// The dimensions, innermost first, in which a tensor is walked that is written alone.
 pub(crate) fn walk_order(tensor: &Tensor) -> SmallVec<[usize; 6]> {
     let geometry = tensor.geometry();
-    order(&geometry.sizes, &[], &[geometry.strides.clone()])
+    order(&geometry.sizes, &[], std::slice::from_ref(&geometry.strides))
 }
 
 /// Dense strides with the dimensions in an order, innermost first.
