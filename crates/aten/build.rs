@@ -29,10 +29,14 @@ fn write_all() -> Result<(), String> {
         let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         tables.push((path.display().to_string(), text));
     }
-    let codegen::Generated { handles, methods, schemas } = codegen::generate(&tables)?;
-    for (name, text) in [("handles.rs", handles), ("methods.rs", methods), ("schemas.rs", schemas)] {
+    let codegen::Generated { handles, methods, schemas, list } = codegen::generate(&tables)?;
+    let files =
+        [("handles.rs", handles), ("methods.rs", methods), ("schemas.rs", schemas), ("schemas.txt", list)];
+    for (name, text) in files {
         std::fs::write(out.join(name), text).map_err(|error| format!("{name}: {error}"))?;
     }
+    // Build scripts of crates that depend on this one find it in `DEP_ATEN_SCHEMAS`.
+    println!("cargo::metadata=schemas={}", out.join("schemas.txt").display());
     Ok(())
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct Generated {
     pub(crate) handles: String,
     pub(crate) methods: String,
     pub(crate) schemas: String,
+    /// The schemas, for build scripts of crates above.
+    pub(crate) list: String,
 }
 
 /// Reads tables, each a path and its text, and writes the Rust for them.
@@ -59,5 +61,6 @@ pub(crate) fn generate(tables: &[(String, String)]) -> Result<Generated, String>
         handles: handles::write(&overloads)?,
         methods: methods::write(&overloads)?,
         schemas: schema_list::write(&overloads),
+        list: schema_list::write_lines(&overloads),
     })
 }

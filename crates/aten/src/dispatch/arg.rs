@@ -54,6 +54,10 @@ pub trait Ret: Sealed + Sized + 'static {
     /// Puts the results on the stack.
     fn push(self, stack: &mut Stack);
 
+    /// Calls `f` with each tensor, in order: those of lists one by one, and with `None` for a result that is
+    /// undefined or no tensor.
+    fn tensors<'a>(&'a mut self, f: &mut dyn FnMut(Option<&'a mut Tensor>));
+
     /// Takes them off again.
     ///
     /// # Errors
@@ -393,6 +397,8 @@ impl Ret for () {
 
     fn push(self, _stack: &mut Stack) {}
 
+    fn tensors<'a>(&'a mut self, _f: &mut dyn FnMut(Option<&'a mut Tensor>)) {}
+
     fn pop(_results: Stack) -> Result<()> {
         Ok(())
     }
@@ -400,10 +406,10 @@ impl Ret for () {
 
 /// One result.
 macro_rules! returned {
-    ($($type:ty, $name:ty, $value:ident => $unbox:expr;)*) => {
-        $(returned!(@names $type, <$name as Arg>::NAMES, $value => $unbox);)*
+    ($($type:ty, $name:ty, $value:ident => $unbox:expr, $result:ident, $f:ident => $tensors:expr;)*) => {
+        $(returned!(@names $type, <$name as Arg>::NAMES, $value => $unbox, $result, $f => $tensors);)*
     };
-    (@names $type:ty, $names:expr, $value:ident => $unbox:expr) => {
+    (@names $type:ty, $names:expr, $value:ident => $unbox:expr, $result:ident, $f:ident => $tensors:expr) => {
         impl Ret for $type {
             fn names() -> Option<Vec<&'static [&'static str]>> {
                 Some(vec![$names])
@@ -411,6 +417,12 @@ macro_rules! returned {
 
             fn push(self, stack: &mut Stack) {
                 stack.push(self.into());
+            }
+
+            #[inline]
+            fn tensors<'a>(&'a mut self, $f: &mut dyn FnMut(Option<&'a mut Tensor>)) {
+                let $result = self;
+                $tensors
             }
 
             fn pop(mut results: Stack) -> Result<Self> {
@@ -427,17 +439,19 @@ impl Sealed for Vec<Tensor> {}
 impl Sealed for Vec<i64> {}
 
 // A result that nobody asked for is undefined, though its schema says `Tensor`.
-returned!(@names Option<Tensor>, &["Tensor?", "Tensor"], value => <Option<&'static Tensor>>::unbox(value));
+returned!(@names Option<Tensor>, &["Tensor?", "Tensor"], value => <Option<&'static Tensor>>::unbox(value),
+    result, f => f(result.as_mut()));
 
 returned! {
-    Tensor, &'static Tensor, value => <&'static Tensor>::unbox(value);
-    Vec<Tensor>, &'static [Tensor], value => <&'static [Tensor]>::unbox(value);
-    Vec<i64>, &'static [i64], value => <&'static [i64]>::unbox(value);
-    ScalarType, ScalarType, value => <ScalarType as Arg>::unbox(value);
-    Scalar, Scalar, value => unbox_scalar(&value);
-    i64, i64, value => unbox_int(&value);
-    f64, f64, value => unbox_float(&value);
-    bool, bool, value => unbox_bool(&value);
+    Tensor, &'static Tensor, value => <&'static Tensor>::unbox(value), result, f => f(Some(result));
+    Vec<Tensor>, &'static [Tensor], value => <&'static [Tensor]>::unbox(value),
+        result, f => result.iter_mut().for_each(|tensor| f(Some(tensor)));
+    Vec<i64>, &'static [i64], value => <&'static [i64]>::unbox(value), _result, f => f(None);
+    ScalarType, ScalarType, value => <ScalarType as Arg>::unbox(value), _result, f => f(None);
+    Scalar, Scalar, value => unbox_scalar(&value), _result, f => f(None);
+    i64, i64, value => unbox_int(&value), _result, f => f(None);
+    f64, f64, value => unbox_float(&value), _result, f => f(None);
+    bool, bool, value => unbox_bool(&value), _result, f => f(None);
 }
 
 /// Several results.
@@ -454,6 +468,12 @@ macro_rules! tuples {
             fn push(self, stack: &mut Stack) {
                 let ($($type,)*) = self;
                 $($type.push(stack);)*
+            }
+
+            #[expect(non_snake_case, reason = "a value is named as its type")]
+            fn tensors<'a>(&'a mut self, f: &mut dyn FnMut(Option<&'a mut Tensor>)) {
+                let ($($type,)*) = self;
+                $($type.tensors(f);)*
             }
 
             fn pop(results: Stack) -> Result<Self> {

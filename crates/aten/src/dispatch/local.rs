@@ -18,6 +18,7 @@ use super::key_set::DispatchKeySet;
 thread_local! {
     // One word each and no destructor: reading them is two loads, at any time of a thread's life.
     static LOCAL: Cell<LocalDispatchKeySet> = const { Cell::new(LocalDispatchKeySet::DEFAULT) };
+    static INFERENCE_MODE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The included and excluded sets of a thread, as a value.
@@ -167,4 +168,45 @@ below! {
     AutoDispatchBelowAutograd = DispatchKeySet::AUTOGRAD;
     /// Calls go past the autograd keys and ADInplaceOrView.
     AutoDispatchBelowADInplaceOrView = DispatchKeySet::AUTOGRAD_WITH_AD_INPLACE_OR_VIEW;
+}
+
+/// Whether tensors that this thread makes are not followed by autograd (`torch.is_inference_mode_enabled`).
+#[inline]
+pub fn is_inference_mode() -> bool {
+    INFERENCE_MODE.get()
+}
+
+/// Inference mode, until the guard is dropped (`c10::InferenceMode`): calls go past autograd, and tensors that are
+/// made [are not followed by it](crate::Tensor::is_inference) for all their lives.
+#[derive(Debug)]
+#[must_use = "the mode is restored when the guard is dropped"]
+pub struct InferenceModeGuard {
+    before: bool,
+    _sets: ForceDispatchKeyGuard,
+}
+
+impl InferenceModeGuard {
+    /// Turns the mode on, or off within another.
+    pub fn new(enabled: bool) -> Self {
+        let LocalDispatchKeySet { included, excluded } = LocalDispatchKeySet::current();
+        let in_place = DispatchKeySet::new(DispatchKey::AdInplaceOrView);
+        let sets = if enabled {
+            LocalDispatchKeySet {
+                included: included - in_place,
+                excluded: excluded | DispatchKeySet::AUTOGRAD,
+            }
+        } else {
+            LocalDispatchKeySet {
+                included: included | in_place,
+                excluded: excluded - DispatchKeySet::AUTOGRAD,
+            }
+        };
+        Self { before: INFERENCE_MODE.replace(enabled), _sets: sets.enter() }
+    }
+}
+
+impl Drop for InferenceModeGuard {
+    fn drop(&mut self) {
+        INFERENCE_MODE.set(self.before);
+    }
 }

@@ -57,6 +57,7 @@ mod value;
 mod coerce;
 mod bind;
 mod arg;
+mod around;
 mod signature;
 mod inferred;
 mod kernel;
@@ -74,6 +75,7 @@ mod dump;
 
 pub use arg::{Arg, Ret};
 pub use arg_type::{AliasInfo, AliasSet, ArgType};
+pub use around::{Arguments, Around, Results};
 pub use custom_op::{CustomOp, CustomOpBuilder};
 pub use dispatcher::Dispatcher;
 pub use kernel::{BoxedFunction, Kernel};

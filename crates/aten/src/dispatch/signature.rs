@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::arg::{Arg, Ret};
+use super::around::{Arguments, Around, Lent, Results};
 use super::kernel::Kernel;
 use super::key_set::DispatchKeySet;
 use super::op::Op;
@@ -133,6 +134,36 @@ macro_rules! signatures {
             pub fn redispatch<'a>(&self, keys: DispatchKeySet, $($p: $P::Item<'a>),*) -> Result<R> {
                 let operator = self.operator()?;
                 self.call_with(operator, operator.mask(keys), $($p),*)
+            }
+
+            /// A kernel that stands before the operator's others, and passes calls on to the keys below.
+            #[track_caller]
+            pub fn around<W: Around>(&'static self, around: W) -> Kernel {
+                /// Says that the closure takes arguments of any one lifetime.
+                fn of_any<$($P: Arg,)* R, F>(function: F) -> F
+                where
+                    F: for<'a> Fn(DispatchKeySet, $($P::Item<'a>),*) -> Result<R>,
+                {
+                    function
+                }
+                Kernel::typed::<fn($($P),*) -> R>(Arc::new(of_any::<$($P,)* R, _>(move |keys, $($p),*| {
+                    let below = keys & W::BELOW;
+                    #[allow(unused_mut, reason = "there may be no argument")]
+                    let mut concerned = false;
+                    $($P::for_each_tensor($p, &mut |tensor| concerned |= W::concerns(tensor));)*
+                    if !concerned {
+                        return self.redispatch(below, $($p),*);
+                    }
+                    let lent = ($(Lent::<$P>($p),)*);
+                    let ($($p,)*) = &lent;
+                    let arguments = Arguments(&[$($p),*]);
+                    let record = around.before(arguments)?;
+                    let mut result = around.pass_on(|| self.redispatch(below, $($p.0),*))?;
+                    if let Some(record) = record {
+                        around.after(record, arguments, &mut Results::of(&mut result))?;
+                    }
+                    Ok(result)
+                })))
             }
 
             #[inline]

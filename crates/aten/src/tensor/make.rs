@@ -10,6 +10,7 @@ use c10_core::{Device, DeviceType, MemoryFormat, Scalar, ScalarType, Storage};
 use super::geometry::{Extent, Geometry};
 use super::tensor_impl::TensorImpl;
 use super::{Dims, Tensor};
+use crate::dispatch::local::is_inference_mode;
 use crate::dispatch::{Backend, DispatchKey, DispatchKeySet, Functionality};
 use crate::error::{Error, ErrorKind, Result};
 use crate::shape;
@@ -112,11 +113,20 @@ const fn keys_of_backend(backend: Backend) -> DispatchKeySet {
         .union(DispatchKeySet::autograd_related(backend))
 }
 
+/// Of tensors that autograd does not follow.
+#[cold]
+const fn keys_in_inference_mode(device: Device) -> DispatchKeySet {
+    DispatchKeySet::new(DispatchKey::new(Functionality::Dense, Backend::of(device.device_type())))
+}
+
 impl Tensor {
     /// The keys of a plain dense tensor on a device.
     #[inline]
-    pub(crate) const fn keys_of(device: Device) -> DispatchKeySet {
+    pub(crate) fn keys_of(device: Device) -> DispatchKeySet {
         const CPU: DispatchKeySet = keys_of_backend(Backend::Cpu);
+        if is_inference_mode() {
+            return keys_in_inference_mode(device);
+        }
         if device.is_cpu() { CPU } else { keys_of_backend(Backend::of(device.device_type())) }
     }
 

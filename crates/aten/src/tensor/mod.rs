@@ -41,7 +41,7 @@ pub(crate) use geometry::Geometry;
 pub(crate) use make::{New, default_dtype, dense_like};
 use tensor_impl::TensorImpl;
 
-use crate::dispatch::DispatchKeySet;
+use crate::dispatch::{DispatchKey, DispatchKeySet};
 
 /// An n-dimensional array of one dtype on one device: a shared handle, one pointer wide (`at::Tensor`).
 ///
@@ -163,6 +163,13 @@ impl Tensor {
         self.0.is_wrapped_number
     }
 
+    /// It was made in [inference mode](crate::dispatch::local::InferenceModeGuard), and is not followed by autograd
+    /// (`is_inference`).
+    #[inline]
+    pub fn is_inference(&self) -> bool {
+        !self.key_set().has(DispatchKey::AdInplaceOrView)
+    }
+
     /// Whether two handles are of one tensor (`is_same`).
     #[inline]
     pub fn is_same(&self, other: &Self) -> bool {
@@ -200,6 +207,34 @@ impl Tensor {
     /// What an autograd crate keeps with the tensor; `make` gives it the first time.
     pub fn autograd_meta_or_init(&self, make: impl FnOnce() -> Box<dyn AutogradMeta>) -> &dyn AutogradMeta {
         &**self.0.autograd().get_or_init(make)
+    }
+
+    /// The tensor that this one is a view of, and is no view itself, if an autograd crate has
+    /// [said so](Self::set_view_base) (`_base`).
+    #[inline]
+    pub fn view_base(&self) -> Option<&Self> {
+        self.0.view_base.as_ref()
+    }
+
+    /// What was said of the view when its base was set.
+    #[inline]
+    pub fn view_mark(&self) -> u8 {
+        self.0.view_mark
+    }
+
+    /// The version when the base was set.
+    #[inline]
+    pub fn view_version(&self) -> u32 {
+        self.0.view_version
+    }
+
+    /// Says that the tensor is a view of `base`, and how it was made. For autograd crates, of tensors that were
+    /// just made: whether this is the only handle, and anything was done.
+    pub fn set_view_base(&mut self, base: Self, mark: u8) -> bool {
+        let Some(this) = Arc::get_mut(&mut self.0) else { return false };
+        this.view_version = this.geometry().storage.version();
+        (this.view_base, this.view_mark) = (Some(base), mark);
+        true
     }
 
     /// What an out-of-tree backend keeps with the tensor, if it keeps anything.

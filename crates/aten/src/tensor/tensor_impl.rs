@@ -1,7 +1,8 @@
 //! [`TensorImpl`]: what all handles of one tensor share (`c10::TensorImpl`).
 //!
 //! Who may touch what:
-//! - `dtype`, `device`, `keys` and `is_wrapped_number` never change.
+//! - `dtype`, `device`, `keys`, `is_wrapped_number`, `view_*` never change once there are two
+//!   handles.
 //! - `first` is the geometry that the tensor was made with. It never changes either, so that it is read with
 //!   no lock. The first change (`resize_`, `set_`, `transpose_` and kin) puts a copy in `changed`, and from
 //!   then on that one counts, under its lock: the *geometry lock*. It is taken before any access to a
@@ -19,6 +20,7 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 
 use c10_core::{Device, ScalarType};
 
+use super::Tensor;
 use super::autograd_seam::AutogradMeta;
 use super::geometry::Geometry;
 use crate::dispatch::DispatchKeySet;
@@ -33,12 +35,18 @@ pub(crate) struct TensorImpl {
     pub(super) device: Device,
     pub(super) dtype: ScalarType,
     pub(super) is_wrapped_number: bool,
+    /// What the autograd crate says of how the view was made.
+    pub(super) view_mark: u8,
+    /// The version of the storage when the base was set.
+    pub(super) view_version: u32,
+    /// The tensor that this one is a view of, where an autograd crate follows views.
+    pub(super) view_base: Option<Tensor>,
 }
 
 // Note [Size of TensorImpl]
 // Two lists of up to five numbers inline are 96 bytes, as in PyTorch's 176; the rest is what follows from them
 // and is read by every operator, and one pointer-sized slot for each of the things that few tensors have.
-const _: () = assert!(size_of::<TensorImpl>() <= 216, "TensorImpl has grown: see Note [Size of TensorImpl]");
+const _: () = assert!(size_of::<TensorImpl>() <= 232, "TensorImpl has grown: see Note [Size of TensorImpl]");
 
 impl TensorImpl {
     #[inline(always)]
@@ -52,6 +60,9 @@ impl TensorImpl {
             device,
             dtype,
             is_wrapped_number: false,
+            view_mark: 0,
+            view_version: 0,
+            view_base: None,
         }
     }
 

@@ -1,0 +1,122 @@
+//! [`CopySlices`]: the node of a base that was changed through a view: see Note [In-place operations on views].
+
+use aten::{Result, Tensor, TensorOptions};
+use smallvec::{SmallVec, smallvec};
+
+use crate::gradients::Gradients;
+use crate::node::{Apply, Edge, Garbage, InputMeta, NewNode, Node, NodeName, next_sequence};
+use crate::saved::TensorMeta;
+
+/// Runs the node of an in-place operation on the part of a gradient that is the view's.
+pub(crate) struct CopySlices {
+    base: TensorMeta,
+    view: TensorMeta,
+    function: Option<Node>,
+}
+
+impl CopySlices {
+    /// The new node of a base. `below` is where the gradient of the base before goes, `function` the node of the
+    /// operation, whose first edge is that of the view.
+    pub(crate) fn make(base: TensorMeta, view: TensorMeta, below: Option<Edge>, function: Node) -> Node {
+        let mut edges: SmallVec<[Option<Edge>; 2]> = smallvec![below];
+        edges.extend(function.next_functions().iter().skip(1).cloned());
+        NewNode {
+            name: NodeName::Static("CopySlices"),
+            sequence: next_sequence(),
+            edges,
+            inputs: smallvec![input_meta(&base)],
+            body: Self { base, view, function: Some(function) },
+        }
+        .make()
+    }
+}
+
+fn input_meta(of: &TensorMeta) -> InputMeta {
+    InputMeta { sizes: of.sizes(), dtype: of.dtype(), device: of.device() }
+}
+
+impl Apply for CopySlices {
+    fn apply(&self, _: &Node, gradients: Gradients, keep: bool) -> Result<Gradients> {
+        let Some(function) = &self.function else { return Err(crate::saved::already_freed()) };
+        let count = function.next_functions().len().max(1);
+        let Some(gradient) = gradients.into_iter().next().flatten() else {
+            return Ok(smallvec![None; count]);
+        };
+        let base = &self.base;
+        let options = TensorOptions::default().dtype(gradient.dtype()).device(gradient.device());
+        let result = Tensor::empty_strided(&base.sizes(), &base.strides(), options)?;
+        result.copy_(&gradient)?;
+        let slice = view_of(&result, base, &self.view)?;
+        let mut given = function.apply(smallvec![Some(slice.deep_clone()?)], keep)?;
+        match given.first_mut().and_then(Option::take) {
+            Some(own) => slice.copy_(&own)?,
+            None => slice.zero_()?,
+        };
+        if given.is_empty() {
+            given.push(None);
+        }
+        given[0] = Some(result);
+        Ok(given)
+    }
+
+    fn release(&self) {
+        if let Some(function) = &self.function {
+            function.release();
+        }
+    }
+
+    fn take_garbage(&mut self, garbage: &mut Vec<Garbage>) {
+        if let Some(function) = self.function.take() {
+            garbage.push(Garbage::Any(Box::new(function)));
+        }
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+/// The view of `base` that another is of a tensor like it.
+fn view_of(base: &Tensor, meta: &TensorMeta, view: &TensorMeta) -> Result<Tensor> {
+    let offset = base.storage_offset() + view.storage_offset() - meta.storage_offset();
+    let view = aten::ops::handles::AS_STRIDED.call(base, &view.sizes(), &view.strides(), Some(offset))?;
+    Ok(view)
+}
+
+/// The node of a view whose base changed: the gradient of an `as_strided`.
+struct AsStrided {
+    base: TensorMeta,
+    view: TensorMeta,
+}
+
+/// See Note [In-place operations on views].
+pub(crate) fn view_node(base: TensorMeta, view: TensorMeta, below: Edge) -> Node {
+    NewNode {
+        name: NodeName::Static("AsStridedBackward0"),
+        sequence: next_sequence(),
+        edges: smallvec![Some(below)],
+        inputs: smallvec![input_meta(&view)],
+        body: AsStrided { base, view },
+    }
+    .make()
+}
+
+impl Apply for AsStrided {
+    fn apply(&self, _: &Node, gradients: Gradients, _: bool) -> Result<Gradients> {
+        let Some(gradient) = gradients.into_iter().next().flatten() else { return Ok(smallvec![None]) };
+        let given = crate::formulas::view::as_strided_backward(
+            &gradient,
+            &self.base,
+            &self.view.sizes(),
+            &self.view.strides(),
+            Some(self.view.storage_offset()),
+        )?;
+        Ok(smallvec![Some(given)])
+    }
+
+    fn take_garbage(&mut self, _: &mut Vec<Garbage>) {}
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}

@@ -1,0 +1,199 @@
+//! The engine: runs a graph backwards (`torch::autograd::Engine`).
+//!
+//! [`backward`] and [`grad`] make a [task](task::GraphTask) of the graph below their roots: how many gradients each
+//! node waits for. A node runs when it has them all, of those that are ready the newest first. Nodes of the host run
+//! on the thread that called, those of other devices on a thread for each, under the stream that the forward call
+//! used. A node that calls [`backward`] itself makes a task of its own, which runs before what is left of the first.
+
+mod buffer;
+mod ready;
+mod task;
+mod validate;
+mod worker;
+mod run;
+
+use aten::{Error, ErrorKind, Result, Tensor, TensorOptions};
+use smallvec::SmallVec;
+
+use crate::meta::requires_grad;
+use crate::node::Edge;
+use crate::view_track::{gradient_edge, made_by};
+
+pub use run::queue_callback;
+pub(crate) use task::current_task_id;
+
+/// What [`backward_with`] may be told.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BackwardOptions<'a> {
+    /// The gradients of the roots, one each; ones for roots of one element where it is left out.
+    pub gradients: &'a [Option<Tensor>],
+    /// Keeps what nodes saved, so that the graph can be run again. Left out, it is `create_graph`.
+    pub retain_graph: Option<bool>,
+    /// Records the backward pass itself.
+    pub create_graph: bool,
+    /// The tensors whose gradients are accumulated; all leaves where there are none.
+    pub inputs: Option<&'a [Tensor]>,
+}
+
+/// What [`grad_with`] may be told.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GradOptions<'a> {
+    /// The gradients of the outputs, one each; ones for outputs of one element where it is left out.
+    pub grad_outputs: &'a [Option<Tensor>],
+    /// Keeps what nodes saved, so that the graph can be run again. Left out, it is `create_graph`.
+    pub retain_graph: Option<bool>,
+    /// Records the backward pass itself.
+    pub create_graph: bool,
+    /// Gives `None` for an input that the outputs do not depend on, where that is an error otherwise.
+    pub allow_unused: bool,
+    /// Gives zeros for such an input.
+    pub materialize_grads: bool,
+}
+
+/// Computes the gradients of the leaves below `roots`, and accumulates them there (`torch.autograd.backward`).
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`] when a root has no history, when one of more than one element has no gradient, or
+/// when the graph was run before and not kept; what a node or a hook returns. Gradients that were accumulated until
+/// then stay.
+pub fn backward(roots: &[Tensor]) -> Result<()> {
+    backward_with(roots, BackwardOptions::default())
+}
+
+/// As [`backward`], with options.
+///
+/// # Errors
+/// As there; and for inputs that need no gradient.
+pub fn backward_with(roots: &[Tensor], options: BackwardOptions<'_>) -> Result<()> {
+    let outputs = match options.inputs {
+        Some([]) => {
+            return Err(Error::invalid_argument("`inputs` argument to `backward()` cannot be empty."));
+        }
+        Some(inputs) => Some(input_edges(inputs)?),
+        None => None,
+    };
+    let create_graph = options.create_graph;
+    let (edges, gradients) = roots_of(roots, options.gradients)?;
+    let task = run::Request {
+        roots: edges,
+        gradients,
+        keep_graph: options.retain_graph.unwrap_or(create_graph),
+        create_graph,
+        outputs: outputs.unwrap_or_default(),
+        accumulate: options.inputs,
+    };
+    run::execute(task).map(drop)
+}
+
+/// The gradients of `outputs` with respect to `inputs` (`torch.autograd.grad`): the sum over outputs. Nothing is
+/// accumulated.
+///
+/// # Errors
+/// As [`backward`]; and for an input that needs no gradient, or that the outputs do not depend on.
+pub fn grad(outputs: &[Tensor], inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    let gradients = grad_with(outputs, inputs, GradOptions::default())?;
+    Ok(gradients.into_iter().flatten().collect())
+}
+
+/// As [`grad`], with options: `None` for inputs that are not used, where that is allowed.
+///
+/// # Errors
+/// As there.
+pub fn grad_with(
+    outputs: &[Tensor],
+    inputs: &[Tensor],
+    options: GradOptions<'_>,
+) -> Result<Vec<Option<Tensor>>> {
+    if inputs.is_empty() {
+        return Err(Error::invalid_argument("grad requires non-empty inputs."));
+    }
+    let wanted = input_edges(inputs)?;
+    let create_graph = options.create_graph;
+    let (roots, gradients) = roots_of(outputs, options.grad_outputs)?;
+    let request = run::Request {
+        roots,
+        gradients,
+        keep_graph: options.retain_graph.unwrap_or(create_graph),
+        create_graph,
+        outputs: wanted,
+        accumulate: None,
+    };
+    let mut captured = run::execute(request)?;
+    for (at, (gradient, input)) in captured.iter_mut().zip(inputs).enumerate() {
+        if gradient.is_some() {
+            continue;
+        }
+        if options.materialize_grads {
+            *gradient = Some(input.zeros_like(TensorOptions::default())?);
+        } else if !options.allow_unused {
+            return Err(Error::invalid_argument(format!(
+                "The differentiated Tensor at index {at} appears to not have been used in the graph. Set \
+                 allow_unused=True if this is the desired behavior."
+            )));
+        }
+    }
+    Ok(captured)
+}
+
+fn input_edges(inputs: &[Tensor]) -> Result<Vec<Edge>> {
+    let mut edges = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        let edge = if requires_grad(input) { gradient_edge(input)? } else { None };
+        edges.push(edge.ok_or_else(|| {
+            Error::invalid_argument("One of the differentiated Tensors does not require grad")
+        })?);
+    }
+    Ok(edges)
+}
+
+type Roots = (SmallVec<[Edge; 1]>, SmallVec<[Option<Tensor>; 1]>);
+
+fn roots_of(roots: &[Tensor], given: &[Option<Tensor>]) -> Result<Roots> {
+    if !given.is_empty() && given.len() != roots.len() {
+        return Err(Error::invalid_argument(format!(
+            "got {} tensors and {} gradients",
+            roots.len(),
+            given.len()
+        )));
+    }
+    let mut edges = SmallVec::new();
+    let mut gradients = SmallVec::new();
+    for (at, root) in roots.iter().enumerate() {
+        let edge = if requires_grad(root) { gradient_edge(root)? } else { None };
+        let Some(edge) = edge else {
+            return Err(Error::invalid_argument(format!(
+                "element {at} of tensors does not require grad and does not have a grad_fn"
+            )));
+        };
+        gradients.push(Some(match given.get(at).and_then(Option::as_ref) {
+            Some(gradient) => checked(gradient, root, at)?,
+            None if root.numel() == 1 => root.ones_like(TensorOptions::default())?,
+            None => {
+                return Err(Error::invalid_argument(
+                    "grad can be implicitly created only for scalar outputs",
+                ));
+            }
+        }));
+        edges.push(edge);
+    }
+    Ok((edges, gradients))
+}
+
+fn checked(gradient: &Tensor, root: &Tensor, at: usize) -> Result<Tensor> {
+    if gradient.sizes() != root.sizes() {
+        return Err(Error::new(
+            ErrorKind::Shape,
+            format!(
+                "Mismatch in shape: grad_output[{at}] has a shape of {:?} and output[{at}] has a shape of {:?}.",
+                gradient.sizes(),
+                root.sizes()
+            ),
+        ));
+    }
+    Ok(gradient.clone())
+}
+
+/// The node that made the tensor (`grad_fn`).
+pub(crate) fn grad_fn(tensor: &Tensor) -> Result<Option<crate::node::Node>> {
+    Ok(made_by(tensor)?.map(|edge| edge.node))
+}

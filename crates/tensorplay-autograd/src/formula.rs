@@ -1,0 +1,297 @@
+//! [`Formula`]: how one operator is differentiated, as the build script makes it from a table of derivatives, and
+//! [`Backward`], what its code runs in.
+
+use std::any::Any;
+use std::sync::{Mutex, PoisonError};
+
+use aten::dispatch::Arg;
+use aten::{Error, Result, Tensor};
+use smallvec::{SmallVec, smallvec};
+
+use crate::gradients::Gradients;
+use crate::node::{Apply, Garbage, InputMeta, Node};
+use crate::saved::{Saved, SavedTensor, TensorMeta, already_freed};
+
+/// How one operator is differentiated.
+#[derive(Debug)]
+pub(crate) struct Formula {
+    /// The node's name.
+    pub(crate) name: &'static str,
+    /// The arguments that have a gradient, in the order of the schema.
+    pub(crate) targets: &'static [Target],
+    /// What is kept for them.
+    pub(crate) saves: &'static [Save],
+    /// Bit `i` says that result `i` has no gradient though its dtype could have one.
+    pub(crate) non_differentiable: u32,
+    pub(crate) backward: fn(&mut Backward<'_>) -> Result<()>,
+}
+
+/// An argument with a gradient.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) argument: usize,
+    pub(crate) is_list: bool,
+}
+
+/// Something that is kept.
+#[derive(Debug)]
+pub(crate) struct Save {
+    pub(crate) of: Of,
+    pub(crate) keep: Keep,
+    /// Bit `i` says that target `i` needs it.
+    pub(crate) users: u32,
+}
+
+/// Of what it is.
+#[derive(Debug)]
+pub(crate) enum Of {
+    Argument(usize),
+    Result(usize),
+}
+
+/// In which way it is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Keep {
+    Tensor,
+    Optional,
+    Tensors,
+    /// Sizes, strides, dtype and device alone.
+    Meta,
+    Metas,
+    /// A number, a list of numbers or another plain value.
+    Value,
+}
+
+impl Formula {
+    pub(crate) fn has_list(&self) -> bool {
+        self.targets.iter().any(|target| target.is_list)
+    }
+
+    /// Whether result `at` has a gradient.
+    pub(crate) fn is_differentiable(&self, at: usize, tensor: &Tensor) -> bool {
+        let dtype = tensor.dtype();
+        let is_excluded = at < 32 && self.non_differentiable >> at & 1 == 1;
+        (dtype.is_floating_point() || dtype.is_complex()) && !is_excluded
+    }
+}
+
+/// A node that runs a formula.
+pub(crate) struct FormulaBody {
+    formula: &'static Formula,
+    /// `None` once it was given up.
+    saved: Mutex<Option<SmallVec<[Saved; 3]>>>,
+    lengths: Option<Box<[usize]>>,
+}
+
+impl FormulaBody {
+    pub(crate) fn new(
+        formula: &'static Formula,
+        saved: SmallVec<[Saved; 3]>,
+        lengths: Option<Box<[usize]>>,
+    ) -> Self {
+        Self { formula, saved: Mutex::new(Some(saved)), lengths }
+    }
+
+    fn run(&self, node: &Node, gradients: &[Option<Tensor>], saved: &[Saved]) -> Result<Gradients> {
+        let given = smallvec![None; node.next_functions().len()];
+        let mut backward = Backward {
+            node,
+            gradients,
+            saved,
+            lengths: self.lengths.as_deref(),
+            given,
+            zeros: SmallVec::new(),
+        };
+        (self.formula.backward)(&mut backward)?;
+        Ok(backward.given)
+    }
+}
+
+impl Apply for FormulaBody {
+    fn apply(&self, node: &Node, gradients: Gradients, keep: bool) -> Result<Gradients> {
+        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        if keep {
+            // Formulas call operators and hooks: not under the lock. Handles are cheap.
+            let copies: SmallVec<[Saved; 3]> =
+                saved.as_ref().ok_or_else(already_freed)?.iter().map(Saved::share).collect();
+            drop(saved);
+            return self.run(node, &gradients, &copies);
+        }
+        let taken = saved.take().ok_or_else(already_freed)?;
+        drop(saved);
+        self.run(node, &gradients, &taken)
+    }
+
+    fn release(&self) {
+        let taken = self.saved.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(taken);
+    }
+
+    fn take_garbage(&mut self, garbage: &mut Vec<Garbage>) {
+        let saved = self.saved.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(saved) = saved
+            && saved.iter().any(Saved::may_hold_nodes)
+        {
+            garbage.push(Garbage::Saved(saved));
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// What the code of a formula sees: the gradients of the results, what was kept, and where its own results go.
+pub(crate) struct Backward<'a> {
+    node: &'a Node,
+    gradients: &'a [Option<Tensor>],
+    saved: &'a [Saved],
+    lengths: Option<&'a [usize]>,
+    given: Gradients,
+    /// Gradients of zeros that were made.
+    zeros: SmallVec<[(usize, Tensor); 1]>,
+}
+
+impl<'a> Backward<'a> {
+    /// Whether a gradient of one of these results is defined.
+    pub(crate) fn any_defined(&self, results: &[usize]) -> bool {
+        results.iter().any(|at| self.gradients.get(*at).is_some_and(Option::is_some))
+    }
+
+    /// The gradient of a result; zeros where it is not defined.
+    pub(crate) fn gradient(&mut self, at: usize) -> Result<Tensor> {
+        if let Some(Some(gradient)) = self.gradients.get(at) {
+            return Ok(gradient.clone());
+        }
+        if let Some((_, zeros)) = self.zeros.iter().find(|(of, _)| *of == at) {
+            return Ok(zeros.clone());
+        }
+        let meta = self.node.inputs().get(at);
+        let zeros = meta.ok_or_else(|| Error::invalid_argument("no such result"))?.zeros()?;
+        self.zeros.push((at, zeros.clone()));
+        Ok(zeros)
+    }
+
+    /// The gradients of all results.
+    pub(crate) fn gradients(&self) -> &'a [Option<Tensor>] {
+        self.gradients
+    }
+
+    /// What all results look like.
+    pub(crate) fn metas_of_results(&self) -> &'a [InputMeta] {
+        self.node.inputs()
+    }
+
+    fn span(&self, target: usize) -> std::ops::Range<usize> {
+        match self.lengths {
+            None => target..target + 1,
+            Some(lengths) => {
+                let start = lengths[..target].iter().sum();
+                start..start + lengths[target]
+            }
+        }
+    }
+
+    /// Whether the gradient of a target is wanted; of a list, of any in it.
+    pub(crate) fn wants(&self, target: usize) -> bool {
+        self.node.next_functions()[self.span(target)].iter().any(Option::is_some)
+    }
+
+    /// For each tensor of a list whether its gradient is wanted.
+    pub(crate) fn wants_each(&self, target: usize) -> Vec<bool> {
+        self.node.next_functions()[self.span(target)].iter().map(Option::is_some).collect()
+    }
+
+    /// Gives the gradient of a target.
+    pub(crate) fn give(&mut self, target: usize, gradient: impl IntoGradient) {
+        let at = self.span(target).start;
+        if self.node.next_functions()[at].is_some() {
+            self.given[at] = gradient.into_gradient();
+        }
+    }
+
+    /// Gives the gradients of a target that is a list.
+    pub(crate) fn give_list(&mut self, target: usize, gradients: Vec<impl IntoGradient>) {
+        for (at, gradient) in self.span(target).zip(gradients) {
+            self.given[at] = gradient.into_gradient();
+        }
+    }
+
+    pub(crate) fn tensor(&self, slot: usize) -> Result<Tensor> {
+        match &self.saved[slot] {
+            Saved::Tensor(saved) => saved.unpack(self.node),
+            _ => Err(not_kept()),
+        }
+    }
+
+    pub(crate) fn optional(&self, slot: usize) -> Result<Option<Tensor>> {
+        match &self.saved[slot] {
+            Saved::Tensor(saved) => saved.unpack(self.node).map(Some),
+            Saved::None => Ok(None),
+            _ => Err(not_kept()),
+        }
+    }
+
+    pub(crate) fn tensors(&self, slot: usize) -> Result<Vec<Tensor>> {
+        Ok(self.optional_tensors(slot)?.into_iter().flatten().collect())
+    }
+
+    pub(crate) fn optional_tensors(&self, slot: usize) -> Result<Vec<Option<Tensor>>> {
+        let Saved::Tensors(list) = &self.saved[slot] else { return Err(not_kept()) };
+        let unpack =
+            |saved: &Option<SavedTensor>| saved.as_ref().map(|saved| saved.unpack(self.node)).transpose();
+        list.iter().map(unpack).collect()
+    }
+
+    pub(crate) fn meta(&self, slot: usize) -> Result<&'a TensorMeta> {
+        match &self.saved[slot] {
+            Saved::Meta(meta) => Ok(meta),
+            _ => Err(not_kept()),
+        }
+    }
+
+    pub(crate) fn optional_meta(&self, slot: usize) -> Option<&'a TensorMeta> {
+        match &self.saved[slot] {
+            Saved::Meta(meta) => Some(meta),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn metas(&self, slot: usize) -> Result<&'a [TensorMeta]> {
+        match &self.saved[slot] {
+            Saved::Metas(metas) => Ok(metas),
+            _ => Err(not_kept()),
+        }
+    }
+
+    /// A plain value, as its own type.
+    pub(crate) fn kept<T: Arg>(&self, slot: usize) -> Result<T::Owned> {
+        match &self.saved[slot] {
+            Saved::Value(value) => T::unbox(value.clone()),
+            _ => Err(not_kept()),
+        }
+    }
+}
+
+fn not_kept() -> Error {
+    Error::invalid_argument(
+        "what the formula needs was not kept: this is a fault of the table of derivatives",
+    )
+}
+
+/// What a formula may give.
+pub(crate) trait IntoGradient {
+    fn into_gradient(self) -> Option<Tensor>;
+}
+
+impl IntoGradient for Tensor {
+    fn into_gradient(self) -> Option<Tensor> {
+        Some(self)
+    }
+}
+
+impl IntoGradient for Option<Tensor> {
+    fn into_gradient(self) -> Option<Tensor> {
+        self
+    }
+}

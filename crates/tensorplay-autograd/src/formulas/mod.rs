@@ -1,0 +1,37 @@
+//! The derivatives: tables (`*.grads`), which the build script makes formulas of, and the functions that they call
+//! where a line is not enough.
+
+// What the build script writes.
+#![allow(
+    unused_variables,
+    clippy::needless_borrow,
+    clippy::let_and_return,
+    clippy::redundant_clone,
+    clippy::blocks_in_conditions,
+    clippy::nonminimal_bool,
+    clippy::clone_on_copy,
+    unused_parens,
+    reason = "written by the build script from expressions of the tables"
+)]
+
+pub(crate) mod view;
+pub(crate) mod shape;
+
+use aten::dispatch::{Arg, DispatchKey, Kernel, Library};
+use aten::ops::handles;
+use aten::{Result, Tensor};
+use c10_core::{Scalar, ScalarType};
+use shape::scaled;
+
+use crate::formula::{Backward, Formula, Keep, Of, Save, Target};
+use crate::kernel::{Functional, InPlace, InferenceCheck, Out, View};
+
+const AUTOGRAD: [DispatchKey; 1] = [DispatchKey::Autograd];
+const IN_PLACE: [DispatchKey; 1] = [DispatchKey::AdInplaceOrView];
+
+include!(concat!(env!("OUT_DIR"), "/formulas.rs"));
+
+/// Says of what type the result of a formula is.
+fn checked<T>(result: Result<T>) -> Result<T> {
+    result
+}

@@ -1,0 +1,115 @@
+//! Operators that make new tensors or views.
+
+use aten::dispatch::{Arguments, Around, DispatchKeySet, Results};
+use aten::{Result, Tensor};
+
+use super::BELOW_AUTOGRAD;
+use super::recording::{self, Recording};
+use crate::formula::Formula;
+use crate::meta::{Meta, meta, requires_grad};
+use crate::mode::is_grad_enabled;
+use crate::node::Edge;
+use crate::view_track::{self, Creation, set_made_by};
+
+/// The autograd kernel of an operator that makes new tensors.
+pub(crate) struct Functional {
+    pub(crate) formula: &'static Formula,
+}
+
+impl Around for Functional {
+    type Record = Recording;
+
+    const BELOW: DispatchKeySet = BELOW_AUTOGRAD;
+
+    #[inline]
+    fn concerns(tensor: &Tensor) -> bool {
+        recording::concerns(tensor)
+    }
+
+    fn before(&self, arguments: Arguments<'_>) -> Result<Option<Recording>> {
+        Recording::begin(self.formula, arguments, None)
+    }
+
+    #[inline]
+    fn pass_on<R>(&self, call: impl FnOnce() -> R) -> R {
+        let _below = aten::dispatch::local::AutoDispatchBelowAutograd::new();
+        call()
+    }
+
+    fn after(&self, recording: Recording, _: Arguments<'_>, results: &mut Results<'_>) -> Result<()> {
+        record(self.formula, recording, results)
+    }
+}
+
+/// The autograd kernel of an operator that makes views of its first argument.
+pub(crate) struct View {
+    pub(crate) formula: &'static Formula,
+    /// What it makes is a list.
+    pub(crate) is_multiple: bool,
+}
+
+impl Around for View {
+    type Record = Option<Recording>;
+
+    const BELOW: DispatchKeySet = BELOW_AUTOGRAD;
+
+    #[inline]
+    fn concerns(_: &Tensor) -> bool {
+        true
+    }
+
+    fn before(&self, arguments: Arguments<'_>) -> Result<Option<Option<Recording>>> {
+        let mut needs_record = false;
+        arguments.tensors_of(0, &mut |tensor| needs_record = requires_grad(tensor));
+        let recording = if needs_record { Recording::begin(self.formula, arguments, None)? } else { None };
+        Ok(Some(recording))
+    }
+
+    #[inline]
+    fn pass_on<R>(&self, call: impl FnOnce() -> R) -> R {
+        let _below = aten::dispatch::local::AutoDispatchBelowAutograd::new();
+        call()
+    }
+
+    fn after(
+        &self,
+        recording: Option<Recording>,
+        arguments: Arguments<'_>,
+        results: &mut Results<'_>,
+    ) -> Result<()> {
+        let creation = match (is_grad_enabled(), self.is_multiple) {
+            (false, _) => Creation::NoGradMode,
+            (true, true) => Creation::MultiOutput,
+            (true, false) => Creation::Default,
+        };
+        arguments.tensors_of(0, &mut |base| {
+            for at in 0..results.len() {
+                if let Some(view) = results.tensor_mut(at) {
+                    view_track::link(view, base, creation);
+                }
+            }
+        });
+        match recording {
+            Some(recording) => record(self.formula, recording, results),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Makes the node of the call the one that made its results.
+fn record(formula: &'static Formula, recording: Recording, results: &Results<'_>) -> Result<()> {
+    let node = recording.finish(formula, results)?;
+    for at in 0..results.len() {
+        let Some(tensor) = results.tensor(at) else { continue };
+        if !formula.is_differentiable(at, tensor) {
+            continue;
+        }
+        let edge = Edge { node: node.clone(), input: at };
+        if meta(tensor).is_some() {
+            set_made_by(tensor, edge);
+        } else {
+            tensor.autograd_meta_or_init(|| Box::new(Meta::of_result(edge)));
+        }
+    }
+    Ok(())
+}

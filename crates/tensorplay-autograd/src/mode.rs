@@ -1,0 +1,53 @@
+//! Whether this thread records what it computes (`torch.no_grad`, `enable_grad`, `set_grad_enabled`).
+//!
+//! The mode is the thread's, and begins as *enabled*. A guard restores what it found, and is dropped on its thread;
+//! the closure forms are preferred.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+thread_local! {
+    static GRAD_MODE: Cell<bool> = const { Cell::new(true) };
+}
+
+/// Whether operators on this thread are recorded (`torch.is_grad_enabled`).
+#[inline]
+pub fn is_grad_enabled() -> bool {
+    GRAD_MODE.get()
+}
+
+/// Runs `f` with nothing recorded (`torch.no_grad`). Results need no gradient; versions are counted all the same.
+pub fn no_grad<R>(f: impl FnOnce() -> R) -> R {
+    let _guard = GradModeGuard::new(false);
+    f()
+}
+
+/// Runs `f` with everything recorded (`torch.enable_grad`).
+pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
+    let _guard = GradModeGuard::new(true);
+    f()
+}
+
+/// Sets the mode of this thread until the guard is dropped (`torch.set_grad_enabled`, `AutoGradMode`).
+#[derive(Debug)]
+#[must_use = "the mode is restored when the guard is dropped"]
+pub struct GradModeGuard {
+    before: bool,
+    /// The mode is this thread's: the guard must be dropped on it.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl GradModeGuard {
+    /// Records, or does not, from here on.
+    #[inline]
+    pub fn new(enabled: bool) -> Self {
+        Self { before: GRAD_MODE.replace(enabled), _not_send: PhantomData }
+    }
+}
+
+impl Drop for GradModeGuard {
+    #[inline]
+    fn drop(&mut self) {
+        GRAD_MODE.set(self.before);
+    }
+}

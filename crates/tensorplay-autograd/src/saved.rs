@@ -1,0 +1,302 @@
+//! [`SavedTensor`]: a tensor that a node needs for its gradients (`SavedVariable`).
+//!
+//! It remembers the version of its storage: a write in between, through whatever handle or view, is found when it is
+//! unpacked. An argument is saved as it is; a result of the node itself as an alias without history, for the node
+//! would hold itself otherwise.
+
+use aten::dispatch::Value;
+use aten::{Dims, Error, Result, Tensor};
+use c10_core::{Device, ScalarType};
+
+use crate::meta::{Meta, meta, requires_grad};
+use crate::mode::{GradModeGuard, is_grad_enabled};
+use crate::node::{Edge, Node};
+use crate::saved_hooks::{self, Packed};
+use crate::view_track;
+
+/// A tensor that is saved.
+pub(crate) struct SavedTensor {
+    data: Data,
+    version: u32,
+    /// For a result of the node itself, which.
+    result: Option<usize>,
+    /// For packed tensors: where the gradient goes, and whether it is wanted.
+    edge: Option<Edge>,
+}
+
+enum Data {
+    Tensor(Tensor),
+    Packed(Packed),
+}
+
+/// What a formula keeps between forward and backward.
+pub(crate) enum Saved {
+    /// An argument that is absent.
+    None,
+    Tensor(SavedTensor),
+    Tensors(Box<[Option<SavedTensor>]>),
+    Meta(Box<TensorMeta>),
+    Metas(Box<[TensorMeta]>),
+    Value(Value),
+}
+
+/// What a tensor looks like, without its elements.
+#[derive(Clone, Debug)]
+pub(crate) struct TensorMeta {
+    sizes: Dims,
+    strides: Dims,
+    storage_offset: i64,
+    dtype: ScalarType,
+    device: Device,
+}
+
+impl Saved {
+    /// The same again.
+    pub(crate) fn share(&self) -> Self {
+        match self {
+            Self::None => Self::None,
+            Self::Tensor(saved) => Self::Tensor(saved.share()),
+            Self::Tensors(list) => {
+                Self::Tensors(list.iter().map(|saved| saved.as_ref().map(SavedTensor::share)).collect())
+            }
+            Self::Meta(meta) => Self::Meta(meta.clone()),
+            Self::Metas(metas) => Self::Metas(metas.clone()),
+            Self::Value(value) => Self::Value(value.clone()),
+        }
+    }
+
+    /// Whether it may hold the last handle on a node.
+    pub(crate) fn may_hold_nodes(&self) -> bool {
+        match self {
+            Self::Tensor(saved) => saved.may_hold_nodes(),
+            Self::Tensors(list) => list.iter().flatten().any(SavedTensor::may_hold_nodes),
+            _ => false,
+        }
+    }
+}
+
+impl TensorMeta {
+    pub(crate) fn of(tensor: &Tensor) -> Self {
+        Self {
+            sizes: tensor.sizes(),
+            strides: tensor.strides(),
+            storage_offset: tensor.storage_offset(),
+            dtype: tensor.dtype(),
+            device: tensor.device(),
+        }
+    }
+
+    /// Itself: in a table of derivatives it says that a tensor's elements are not needed.
+    pub(crate) fn meta(&self) -> &Self {
+        self
+    }
+
+    pub(crate) fn sizes(&self) -> Dims {
+        self.sizes.clone()
+    }
+
+    pub(crate) fn strides(&self) -> Dims {
+        self.strides.clone()
+    }
+
+    pub(crate) fn storage_offset(&self) -> i64 {
+        self.storage_offset
+    }
+
+    pub(crate) fn rank(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// The number of elements.
+    pub(crate) fn numel(&self) -> i64 {
+        self.sizes.iter().product()
+    }
+
+    pub(crate) fn dtype(&self) -> ScalarType {
+        self.dtype
+    }
+
+    pub(crate) fn device(&self) -> Device {
+        self.device
+    }
+
+    pub(crate) fn is_complex(&self) -> bool {
+        self.dtype.is_complex()
+    }
+}
+
+impl SavedTensor {
+    /// Saves an argument.
+    pub(crate) fn argument(tensor: &Tensor) -> Result<Self> {
+        check_followed(tensor)?;
+        match saved_hooks::current() {
+            Some(hooks) if !tensor.is_wrapped_number() => {
+                let edge = if requires_grad(tensor) { view_track::gradient_edge(tensor)? } else { None };
+                let packed = hooks.pack(&tensor.detach()?)?;
+                Ok(Self { data: Data::Packed(packed), version: 0, result: None, edge })
+            }
+            _ => Ok(Self {
+                version: tensor.version(),
+                data: Data::Tensor(tensor.clone()),
+                result: None,
+                edge: None,
+            }),
+        }
+    }
+
+    /// Saves a result of the node that keeps it.
+    pub(crate) fn result(tensor: &Tensor, which: usize) -> Result<Self> {
+        check_followed(tensor)?;
+        let alias = {
+            let _below = aten::dispatch::local::AutoDispatchBelowADInplaceOrView::new();
+            tensor.detach()?
+        };
+        match saved_hooks::current() {
+            Some(hooks) => Ok(Self {
+                data: Data::Packed(hooks.pack(&alias)?),
+                version: 0,
+                result: Some(which),
+                edge: None,
+            }),
+            None => Ok(Self {
+                version: alias.version(),
+                data: Data::Tensor(alias),
+                result: Some(which),
+                edge: None,
+            }),
+        }
+    }
+
+    fn share(&self) -> Self {
+        let data = match &self.data {
+            Data::Tensor(tensor) => Data::Tensor(tensor.clone()),
+            Data::Packed(packed) => Data::Packed(packed.clone()),
+        };
+        Self { data, version: self.version, result: self.result, edge: self.edge.clone() }
+    }
+
+    fn may_hold_nodes(&self) -> bool {
+        match &self.data {
+            Data::Packed(_) => true,
+            Data::Tensor(tensor) => tensor.autograd_meta().is_some() || tensor.view_base().is_some(),
+        }
+    }
+
+    /// The tensor, as it was saved. `node` is the one that keeps it.
+    pub(crate) fn unpack(&self, node: &Node) -> Result<Tensor> {
+        match &self.data {
+            Data::Packed(packed) => {
+                let tensor = packed.unpack()?;
+                let edge = match self.result {
+                    Some(input) => Some(Edge { node: node.clone(), input }),
+                    None => self.edge.clone(),
+                };
+                with_history(tensor, edge)
+            }
+            Data::Tensor(tensor) => {
+                if tensor.version() != self.version {
+                    return Err(self.modified(tensor, node));
+                }
+                match self.result {
+                    Some(input) if is_grad_enabled() => {
+                        with_history(tensor.clone(), Some(Edge { node: node.clone(), input }))
+                    }
+                    _ => Ok(tensor.clone()),
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn modified(&self, tensor: &Tensor, node: &Node) -> Error {
+        let maker = match self.result {
+            Some(input) => Some((input, node.name().to_owned())),
+            None => match view_track::made_by(tensor) {
+                Ok(Some(edge)) => Some((edge.input, edge.node.name().to_owned())),
+                _ => None,
+            },
+        };
+        let maker = maker.map_or(String::new(), |(input, name)| {
+            format!(", which is output {input} of {},", bare_name(&name))
+        });
+        let sizes: Vec<String> = tensor.sizes().iter().map(i64::to_string).collect();
+        let hint = match crate::anomaly::is_enabled() {
+            false => {
+                "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with \
+                 torch.autograd.set_detect_anomaly(True, check_nan=False)."
+            }
+            true => {
+                "Hint: the backtrace further above shows the operation that failed to compute its gradient. The \
+                 variable in question was changed in there or anywhere later. Good luck!"
+            }
+        };
+        Error::invalid_argument(format!(
+            "one of the variables needed for gradient computation has been modified by an inplace operation: [{} [{}]]{maker} \
+             is at version {}; expected version {} instead. {hint}",
+            type_text(tensor),
+            sizes.join(", "),
+            tensor.version(),
+            self.version,
+        ))
+    }
+}
+
+/// The same elements, made by `edge`.
+fn with_history(tensor: Tensor, edge: Option<Edge>) -> Result<Tensor> {
+    let Some(edge) = edge else { return Ok(tensor) };
+    let _no_grad = GradModeGuard::new(false);
+    let alias = tensor.detach()?;
+    alias.autograd_meta_or_init(|| Box::new(Meta::of_result(edge)));
+    Ok(alias)
+}
+
+fn check_followed(tensor: &Tensor) -> Result<()> {
+    if tensor.is_inference() && meta(tensor).is_none() {
+        return Err(Error::invalid_argument(
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in \
+             computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use \
+             it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.",
+        ));
+    }
+    Ok(())
+}
+
+/// What is said when something is needed that was given up.
+#[cold]
+pub(crate) fn already_freed() -> Error {
+    Error::invalid_argument(
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already \
+         been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). \
+         Specify retain_graph=True if you need to backward through the graph a second time or if you need to access \
+         saved tensors after calling backward.",
+    )
+}
+
+/// A node's name without `Backward0`, as PyTorch's sentences have it.
+pub(crate) fn bare_name(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches("Backward")
+}
+
+/// `torch.FloatTensor`.
+fn type_text(tensor: &Tensor) -> String {
+    let kind = match tensor.dtype() {
+        ScalarType::Float32 => "Float",
+        ScalarType::Float64 => "Double",
+        ScalarType::Float16 => "Half",
+        ScalarType::BFloat16 => "BFloat16",
+        ScalarType::Int64 => "Long",
+        ScalarType::Int32 => "Int",
+        ScalarType::Int16 => "Short",
+        ScalarType::Int8 => "Char",
+        ScalarType::UInt8 => "Byte",
+        ScalarType::Bool => "Bool",
+        ScalarType::Complex64 => "ComplexFloat",
+        ScalarType::Complex128 => "ComplexDouble",
+        other => other.name(),
+    };
+    let device = match tensor.device() {
+        device if device.is_cpu() => String::new(),
+        device => format!("{}.", device.device_type()),
+    };
+    format!("torch.{device}{kind}Tensor")
+}

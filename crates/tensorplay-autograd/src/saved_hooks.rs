@@ -1,0 +1,81 @@
+//! Saved-tensor hooks: how tensors are kept between forward and backward
+//! (`torch.autograd.graph.saved_tensors_hooks`).
+//!
+//! Hooks are the thread's while they are [entered](with_saved_tensor_hooks), the innermost alone. What is packed
+//! remembers them.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use aten::{Error, Result, Tensor};
+
+/// How a tensor is kept: on another device, on disk, or not at all and made again.
+pub trait SavedTensorHooks: Send + Sync {
+    /// What is kept in the place of a tensor. The tensor has no history; it must not be written.
+    ///
+    /// # Errors
+    /// The forward call fails with it.
+    fn pack(&self, tensor: &Tensor) -> Result<Box<dyn Any + Send + Sync>>;
+
+    /// The tensor, from what is kept.
+    ///
+    /// # Errors
+    /// The backward call fails with it.
+    fn unpack(&self, packed: &(dyn Any + Send + Sync)) -> Result<Tensor>;
+}
+
+thread_local! {
+    static STACK: RefCell<Vec<Arc<dyn SavedTensorHooks>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs `f`; tensors that calls in it save go through `hooks`.
+pub fn with_saved_tensor_hooks<R>(hooks: Arc<dyn SavedTensorHooks>, f: impl FnOnce() -> R) -> R {
+    /// Takes the hooks away again, also when `f` panics.
+    struct Entered;
+    impl Drop for Entered {
+        fn drop(&mut self) {
+            drop(STACK.with_borrow_mut(Vec::pop));
+        }
+    }
+    STACK.with_borrow_mut(|stack| stack.push(hooks));
+    let _entered = Entered;
+    f()
+}
+
+/// The innermost hooks of this thread.
+#[inline]
+pub(crate) fn current() -> Option<Entrance> {
+    STACK.with_borrow(|stack| stack.last().cloned()).map(Entrance)
+}
+
+/// Hooks through which a tensor goes.
+pub(crate) struct Entrance(Arc<dyn SavedTensorHooks>);
+
+impl Entrance {
+    pub(crate) fn pack(self, tensor: &Tensor) -> Result<Packed> {
+        let version = tensor.version();
+        let what = self.0.pack(tensor)?;
+        if tensor.version() != version {
+            return Err(Error::invalid_argument(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can \
+                 not be modified by in-place operations as this can lead to unexpected side-effects. Please open an \
+                 issue if you need to perform in-place operations on the input to a pack hook.",
+            ));
+        }
+        Ok(Packed { what: what.into(), hooks: self.0 })
+    }
+}
+
+/// What hooks made of a tensor.
+#[derive(Clone)]
+pub(crate) struct Packed {
+    what: Arc<dyn Any + Send + Sync>,
+    hooks: Arc<dyn SavedTensorHooks>,
+}
+
+impl Packed {
+    pub(crate) fn unpack(&self) -> Result<Tensor> {
+        self.hooks.unpack(&*self.what)
+    }
+}

@@ -1,0 +1,3 @@
+//! The crate at its edge.
+
+mod basics;
