@@ -24,7 +24,7 @@ use c10_core::{Scalar, ScalarType};
 use shape::scaled;
 
 use crate::formula::{Backward, Formula, Keep, Of, Save, Target};
-use crate::kernel::{Functional, InPlace, InferenceCheck, Out, View};
+use crate::kernel::{Functional, InPlace, InferenceCheck, InferenceView, Out, View};
 
 const AUTOGRAD: [DispatchKey; 1] = [DispatchKey::Autograd];
 const IN_PLACE: [DispatchKey; 1] = [DispatchKey::AdInplaceOrView];
