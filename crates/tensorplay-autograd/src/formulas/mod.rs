@@ -10,17 +10,30 @@
     clippy::blocks_in_conditions,
     clippy::nonminimal_bool,
     clippy::clone_on_copy,
+    unused_braces,
     unused_parens,
     reason = "written by the build script from expressions of the tables"
 )]
 
 pub(crate) mod view;
 pub(crate) mod shape;
+mod metas;
+mod join;
+mod index;
+mod reduce_scatter;
+mod embedding;
+mod matmul;
+mod conv;
+mod pool;
+mod fft;
+mod complex;
 
 use aten::dispatch::{Arg, DispatchKey, Kernel, Library};
 use aten::ops::handles;
 use aten::{Result, Tensor};
 use c10_core::{Scalar, ScalarType};
+use matmul::conj;
+use metas::Metas;
 use shape::scaled;
 
 use crate::formula::{Backward, Formula, Keep, Of, Save, Target};
