@@ -30,21 +30,20 @@ fn filled(grads: &[Option<Tensor>], parts: &[InputMeta]) -> Result<Vec<Tensor>> 
     grads.iter().zip(parts).map(|(grad, part)| grad.clone().map_or_else(|| part.zeros(), Ok)).collect()
 }
 
-/// Of `as_strided_scatter` for what is written into: zeros where `src` went.
+/// Of `as_strided_scatter` for what is written into, as PyTorch has it: what `src` replaced, and zeros elsewhere.
 pub(crate) fn as_strided_scatter_backward(
     grad: &Tensor,
     input: &TensorMeta,
-    src: &TensorMeta,
     sizes: &[i64],
     strides: &[i64],
     offset: Option<i64>,
 ) -> Result<Tensor> {
-    if input.strides()[..] != grad.contiguous()?.strides()[..] || input.storage_offset() != 0 {
-        return Err(Error::not_implemented(
-            "the derivative of as_strided_scatter is for contiguous tensors at the start of their storage only",
-        ));
+    let grad = grad.contiguous()?;
+    if input.strides()[..] != grad.strides()[..] {
+        return Err(Error::not_implemented("the derivative of as_strided_scatter is for contiguous tensors only"));
     }
-    handles::AS_STRIDED_SCATTER.call(&grad.contiguous()?, &shape::zeros(src)?, sizes, strides, offset)
+    let replaced = handles::AS_STRIDED.call(&grad, sizes, strides, offset)?;
+    handles::AS_STRIDED_SCATTER.call(&shape::zeros(input)?, &replaced, sizes, strides, offset)
 }
 
 /// Of `as_strided`: each element of the gradient goes to the places of the argument's storage that it came from.

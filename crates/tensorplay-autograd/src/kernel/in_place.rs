@@ -57,7 +57,7 @@ impl Around for InPlace {
     }
 }
 
-fn first(arguments: Arguments<'_>) -> Option<Tensor> {
+pub(super) fn first(arguments: Arguments<'_>) -> Option<Tensor> {
     let mut first = None;
     arguments.tensors_of(0, &mut |tensor| {
         first.get_or_insert_with(|| tensor.clone());
