@@ -45,10 +45,15 @@ pub(crate) fn write(
         let Some(schema) = schemas.get(&entry.name) else {
             return Err(entry.fault(entry.line, "there is no such operator"));
         };
-        let prefix = node_name(schema.base());
-        let count = counts.entry(prefix.clone()).or_default();
-        let node = format!("{prefix}Backward{count}");
-        *count += 1;
+        let node = match &entry.node {
+            Some(node) => node.clone(),
+            None => {
+                let name = node_name(schema.base());
+                let count = counts.entry(name.clone()).or_default();
+                *count += 1;
+                format!("{name}Backward{}", *count - 1)
+            }
+        };
         write_formula(&mut out, entry, schema, &node)?;
         if let Some(copy) = copy_of(schema, schemas).filter(|copy| !explicit.contains(copy.name.as_str())) {
             let _ = writeln!(
@@ -141,11 +146,11 @@ fn write_registration(out: &mut String, registrations: &[String]) {
     out.push_str("    Ok(())\n}\n");
 }
 
-/// `native_layer_norm` is `NativeLayerNorm`, `max_pool2d` is `MaxPool2D`, `_cdist_forward` is `Cdist`.
+/// `native_layer_norm` is `NativeLayerNorm`, `max_pool2d` is `MaxPool2D`, `nll_loss_forward` is `NllLoss`.
 fn node_name(base: &str) -> String {
     let mut name = String::new();
     let mut raise = true;
-    for c in base.trim_end_matches('_').chars() {
+    for c in base.trim_end_matches('_').trim_end_matches("_forward").chars() {
         if c == '_' {
             raise = true;
             continue;

@@ -52,12 +52,6 @@ pub(crate) fn filled_backward(grad: &Tensor, dim: i64, index: &Tensor) -> Result
     grad.index_select(dim, &once)?.sum()
 }
 
-/// Of `masked_select`. Tensor and mask broadcast.
-pub(crate) fn masked_select_backward(grad: &Tensor, input: &TensorMeta, mask: &Tensor) -> Result<Tensor> {
-    let both = handles::BROADCAST_TENSORS.call(&[shape::zeros(input)?, mask.clone()])?;
-    both[0].masked_scatter(mask, grad)
-}
-
 /// Of `put` for what is written into.
 pub(crate) fn put_backward(
     grad: &Tensor,
@@ -84,11 +78,4 @@ pub(crate) fn selected_backward(
         true => zeros.scatter_src(dim, places, grad),
         false => zeros.scatter_src(dim, &places.unsqueeze(dim)?, &grad.unsqueeze(dim)?),
     }
-}
-
-/// Of one value of all elements: those that are equal to it share the gradient.
-pub(crate) fn evenly_distributed(grad: &Tensor, input: &Tensor, value: &Tensor) -> Result<Tensor> {
-    let are_nan = input.isnan()?.logical_and(&value.isnan()?)?;
-    let equal = input.eq(value)?.logical_or(&are_nan)?;
-    &equal * (grad / equal.sum()?)
 }

@@ -6,21 +6,13 @@ use c10_core::Scalar;
 use super::shape::scaled;
 use crate::saved::TensorMeta;
 
-/// The conjugate of a number.
-pub(crate) fn conj(number: Scalar) -> Scalar {
-    match number {
-        Scalar::Complex(value) => Scalar::Complex(value.conj()),
-        real => real,
-    }
-}
-
 /// Of the first factor of a product of matrices. Where its columns lie in a row, so do the gradient's.
 pub(crate) fn first(grad: &Tensor, second: &Tensor, first: &TensorMeta, alpha: Scalar) -> Result<Tensor> {
     let product = match is_column_major(first) {
         true => second.conj()?.mm(&grad.t()?)?.t()?,
         false => grad.mm(&second.t()?.conj()?)?,
     };
-    scaled(&product, conj(alpha))
+    scaled(&product, alpha)
 }
 
 /// Of the second factor, likewise.
@@ -29,7 +21,7 @@ pub(crate) fn second(grad: &Tensor, first: &Tensor, second: &TensorMeta, alpha: 
         true => grad.t()?.mm(&first.conj()?)?.t()?,
         false => first.t()?.conj()?.mm(grad)?,
     };
-    scaled(&product, conj(alpha))
+    scaled(&product, alpha)
 }
 
 fn is_column_major(matrix: &TensorMeta) -> bool {
@@ -39,12 +31,12 @@ fn is_column_major(matrix: &TensorMeta) -> bool {
 
 /// Of the first factor of a batch of products.
 pub(crate) fn batched_first(grad: &Tensor, second: &Tensor, alpha: Scalar) -> Result<Tensor> {
-    scaled(&grad.bmm(&second.transpose(1, 2)?.conj()?)?, conj(alpha))
+    scaled(&grad.bmm(&second.transpose(1, 2)?.conj()?)?, alpha)
 }
 
 /// Of the second factor of a batch of products.
 pub(crate) fn batched_second(grad: &Tensor, first: &Tensor, alpha: Scalar) -> Result<Tensor> {
-    scaled(&first.transpose(1, 2)?.conj()?.bmm(grad)?, conj(alpha))
+    scaled(&first.transpose(1, 2)?.conj()?.bmm(grad)?, alpha)
 }
 
 /// The gradient of a sum over batches, for each of them.
