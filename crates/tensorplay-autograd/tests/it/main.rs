@@ -1,3 +1,4 @@
 //! The crate at its edge.
 
 mod basics;
+mod gradcheck;
