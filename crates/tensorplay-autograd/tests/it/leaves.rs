@@ -1,5 +1,6 @@
 //! Leaves: their flag, their gradient, how it is accumulated.
 
+use aten::ops::handles;
 use aten::{ErrorKind, Tensor, TensorOptions};
 use c10_core::{Device, ScalarType};
 use tensorplay_autograd::{BackwardOptions, TensorAutograd, backward_with, no_grad};
@@ -92,9 +93,10 @@ fn gradients_have_the_strides_of_dense_leaves_and_else_are_contiguous() {
     none_left(|| {
         let options = TensorOptions::default().dtype(ScalarType::Float64);
         let strided = |sizes: &[i64], strides: &[i64]| {
-            let tensor = Tensor::empty_strided(sizes, strides, options).unwrap();
-            tensor.fill_scalar_(1.0).unwrap();
-            tensor.requires_grad_(true).unwrap()
+            let memory = Tensor::ones(&[100], options).unwrap();
+            let tensor = handles::AS_STRIDED.call(&memory, sizes, strides, None).unwrap();
+            // A leaf that is no view.
+            tensor.detach().unwrap().requires_grad_(true).unwrap()
         };
         for (sizes, strides, wanted) in [
             (&[2, 3][..], &[1, 2][..], &[1, 2][..]),
@@ -155,10 +157,10 @@ fn out_arguments_are_refused_where_a_gradient_is_wanted() {
     none_left(|| {
         let (x, plain) = (leaf(&[1.0]), Tensor::from_elements(&[2.0]).unwrap());
         for (operand, out) in [(&x, &plain), (&plain, &x)] {
-            let error = aten::ops::handles::MUL_OUT.call(operand, operand, out).unwrap_err();
+            let error = handles::MUL_OUT.call(operand, operand, out).unwrap_err();
             assert!(error.to_string().contains("don't support automatic differentiation"), "{error}");
         }
-        no_grad(|| aten::ops::handles::MUL_OUT.call(&plain, &plain, &x)).unwrap();
+        no_grad(|| handles::MUL_OUT.call(&plain, &plain, &x)).unwrap();
         assert_eq!(values(&x), [4.0]);
     });
 }

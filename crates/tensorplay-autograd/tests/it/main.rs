@@ -1,6 +1,8 @@
 //! The crate at its edge.
 
 mod live;
+mod numeric;
+
 mod basics;
 mod order;
 mod hooks;
@@ -15,6 +17,11 @@ mod faults;
 mod deep;
 mod threads;
 mod cases;
+mod formulas_images;
+mod formulas_index;
+mod formulas_products;
+mod formulas_views;
+mod gradcheck;
 
 use aten::{Dims, Tensor};
 
