@@ -133,7 +133,7 @@ fn graphs_that_nobody_runs_are_freed() {
             let y = x.mul(&x).unwrap();
             let held = Arc::clone(&nodes);
             y.grad_fn().unwrap().unwrap().register_prehook(move |_| {
-                let _ = &held;
+                let _kept = &held;
                 Ok(None)
             });
             drop(y.mul(&x).unwrap());

@@ -91,14 +91,14 @@ fn graphs_that_hold_each_other_by_hooks_are_dropped() {
                 let y = x.mul_scalar(1.0).unwrap();
                 let before = std::mem::replace(&mut held, y);
                 held.register_hook(move |_| {
-                    let _ = &before;
+                    let _kept = &before;
                     Ok(None)
                 })
                 .unwrap();
                 let before = std::mem::replace(&mut leaf_held, leaf(&[1.0]));
                 leaf_held
                     .register_hook(move |_| {
-                        let _ = &before;
+                        let _kept = &before;
                         Ok(None)
                     })
                     .unwrap();

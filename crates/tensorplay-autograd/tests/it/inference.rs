@@ -52,7 +52,7 @@ fn views_that_are_made_in_inference_mode_are_not_changed_outside() {
         in_inference_mode(|| y.mul_scalar_(2.0)).unwrap();
         assert_eq!((y.version(), y.grad_fn().unwrap().unwrap().name()), (1, "MulBackward1"));
         let error = view.grad_fn().unwrap_err();
-        insta::assert_snapshot!(error.to_string(), @"");
+        insta::assert_snapshot!(error.to_string(), @"A view was created in inference mode and its base or another view of its base has been modified inplace in normal mode. Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both inside the inference_mode block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).");
     });
 }
 
