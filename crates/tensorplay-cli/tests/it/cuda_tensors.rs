@@ -2,15 +2,13 @@
 
 use aten::{ErrorKind, Tensor};
 use c10_core::{Device, ScalarType};
-use c10_cuda::driver::sim::{SimConfig, SimDriver};
-use c10_cuda::{CachingAllocator, Config, CudaHooks};
+
+use crate::cuda::cuda;
 
 #[test]
 fn cuda_tensors_are_made_filled_copied_and_viewed() {
-    let driver = SimDriver::new(SimConfig::with_bytes(1 << 30));
-    let allocator = CachingAllocator::new(driver, Config::default()).unwrap();
-    CudaHooks::new(allocator.clone()).register();
-
+    let cuda = cuda();
+    let allocator = &cuda.allocator;
     let ones = Tensor::ones(&[2, 3], (ScalarType::Float32, Device::cuda(0))).unwrap();
     assert_eq!((ones.device(), ones.dtype()), (Device::cuda(0), ScalarType::Float32));
     assert_eq!(allocator.memory_allocated(0).unwrap(), 512);
@@ -31,11 +29,11 @@ fn cuda_tensors_are_made_filled_copied_and_viewed() {
     assert_eq!(back.to_vec::<f32>().unwrap(), [1.0, 3.0, 5.0, 2.0, 4.0, 6.0]);
 
     // Operators on them are none of this crate's.
-    let refused = ones.add(&ones).unwrap_err();
+    let refused = ones.sub(&ones).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::NotImplemented);
-    assert!(refused.to_string().contains("aten::add.Tensor"), "{refused}");
-    assert_eq!(ones.add(&back).unwrap_err().kind(), ErrorKind::NotImplemented);
+    assert!(refused.to_string().contains("aten::sub.Tensor"), "{refused}");
+    assert_eq!(ones.sub(&back).unwrap_err().kind(), ErrorKind::NotImplemented);
 
     drop((ones, column, there));
-    assert_eq!(allocator.memory_allocated(0).unwrap(), 0);
+    cuda.finish();
 }

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "what a helper finds amiss fails its test")]
 
+mod cuda;
+
+mod autograd_devices;
 mod conformance;
 mod cuda_tensors;
 mod histories;
