@@ -4,7 +4,7 @@
 //! the device. Whole storages are moved: a backend that wants more registers its own `copy_`.
 
 use c10_core::hooks::require_hooks;
-use c10_core::{Device, Storage};
+use c10_core::{Device, EventFlags, Storage, Stream};
 
 use crate::error::Result;
 use crate::tensor::{Geometry, New, Tensor};
@@ -65,13 +65,38 @@ fn moves_whole(dest: &Tensor, src: &Tensor) -> bool {
 }
 
 /// Enqueues the copy on the current stream of the side that is a device, the source's first. Whoever uses the
-/// host's side waits for it.
+/// host's side waits for it. Between two devices the current streams wait for each other, so that the destination's
+/// next reader sees the copy as its last did not.
 fn move_storage(dest: &Tensor, src: &Storage) -> Result<()> {
     let to = dest.storage();
     let by = if src.device().is_cpu() { to.device() } else { src.device() };
     if to.nbytes() == 0 {
         return Ok(());
     }
-    let stream = require_hooks(by.device_type())?.current_stream(by.index().unwrap_or(0))?;
-    Ok(to.copy_from_async(src, stream)?)
+    let stream = current_stream(by)?;
+    if to.device().is_cpu() || to.device() == by {
+        return Ok(to.copy_from_async(src, stream)?);
+    }
+    let receiver = current_stream(to.device())?;
+    wait(stream, receiver)?;
+    to.copy_from_async(src, stream)?;
+    wait(receiver, stream)
+}
+
+fn current_stream(device: Device) -> Result<Stream> {
+    Ok(require_hooks(device.device_type())?.current_stream(device.index().unwrap_or(0))?)
+}
+
+/// What is enqueued on `waiter` from now on waits for what is on `source` now.
+fn wait(waiter: Stream, source: Stream) -> Result<()> {
+    let hooks = require_hooks(source.device_type())?;
+    if waiter.device_type() != source.device_type() {
+        // No event is known to two types of devices: the host waits.
+        return Ok(hooks.synchronize_stream(source)?);
+    }
+    let event = hooks.create_event(source.device_index(), EventFlags::default())?;
+    let waits = hooks.record_event(event, source).and_then(|()| hooks.wait_event(event, waiter));
+    let ended = hooks.destroy_event(event);
+    waits?;
+    Ok(ended?)
 }
