@@ -34,6 +34,7 @@ mod reduce_scatter;
 mod embedding;
 mod matmul;
 mod conv;
+mod distance;
 mod pool;
 mod fft;
 pub(crate) mod softmax;

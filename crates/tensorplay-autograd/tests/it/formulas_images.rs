@@ -33,9 +33,7 @@ fn pools_have_second_derivatives() {
         check_one(&format!("{name} without batch"), &[numbers(&[2, 4, 5], 2)], |x| f(&x[0]));
     }
     let pools: [(&str, One); 4] = [
-        ("max_pool3d", |x| {
-            Ok(handles::MAX_POOL3D_WITH_INDICES.call(x, &[2], &[1], &[0], &[1], false)?.0)
-        }),
+        ("max_pool3d", |x| Ok(handles::MAX_POOL3D_WITH_INDICES.call(x, &[2], &[1], &[0], &[1], false)?.0)),
         ("adaptive_max_pool3d", |x| Ok(handles::ADAPTIVE_MAX_POOL3D.call(x, &[1, 2, 2])?.0)),
         ("avg_pool3d", |x| handles::AVG_POOL3D.call(x, &[2], &[1], &[1], false, true, None)),
         ("adaptive_avg_pool3d", |x| handles::_ADAPTIVE_AVG_POOL3D.call(x, &[2, 1, 2])),
