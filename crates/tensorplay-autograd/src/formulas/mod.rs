@@ -35,6 +35,7 @@ mod embedding;
 mod matmul;
 mod conv;
 mod distance;
+mod grid_sampler;
 mod pool;
 mod fft;
 pub(crate) mod softmax;

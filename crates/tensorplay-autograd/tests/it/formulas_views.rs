@@ -195,6 +195,8 @@ fn some_geometry_cannot_be_changed() {
     assert!(refused.contains("Can't detach views in-place"), "{refused}");
     y.detach_().unwrap();
     assert!(!y.requires_grad() && y.grad_fn().unwrap().is_none());
+    let refused = x.set_source_tensor_(&y).unwrap_err().to_string();
+    assert!(refused.contains("a leaf Variable that requires grad"), "{refused}");
     let refused = handles::T_.call(&x).unwrap_err().to_string();
     assert!(refused.contains("a leaf Variable that requires grad"), "{refused}");
 }
