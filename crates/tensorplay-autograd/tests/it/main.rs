@@ -7,3 +7,4 @@ mod formulas_images;
 mod formulas_index;
 mod formulas_products;
 mod formulas_views;
+mod gradcheck;
