@@ -101,7 +101,7 @@ fn images_of_another_size_have_second_derivatives() {
 
 #[test]
 fn grids_have_second_derivatives_of_images_and_places() {
-    let two = [numbers(&[1, 2, 3, 4], 8), numbers(&[1, 2, 2, 2], 9).mul_scalar(1.3).unwrap()];
+    let two = [numbers(&[1, 1, 3, 4], 8), numbers(&[1, 1, 3, 2], 9).mul_scalar(1.3).unwrap()];
     for interpolation in 0..3 {
         for padding in 0..3 {
             for align_corners in [false, true] {

@@ -92,6 +92,10 @@ fn strides_may_overlap() {
         let seen = handles::AS_STRIDED.call(&x[0], &[4, 3], &[1, 1], None)?;
         &seen * &seen
     });
+    check_one("as_strided that does not", &[numbers(&[3, 4], 32)], |x| {
+        let seen = handles::AS_STRIDED.call(&x[0].t()?, &[2, 1, 3], &[6, 5, 2], Some(1))?;
+        &seen * &seen
+    });
     // The argument does.
     check_one("as_strided of an expanded tensor", &[numbers(&[4], 9)], |x| {
         let wide = x[0].mul_scalar(1)?.expand(&[3, 4])?;
