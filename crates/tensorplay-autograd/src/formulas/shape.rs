@@ -63,3 +63,18 @@ pub(crate) fn mean_of(x: &Tensor, dims: &[i64]) -> Result<Tensor> {
 pub(crate) fn no_derivative(of: &str) -> Result<Tensor> {
     Err(Error::not_implemented(format!("the derivative for '{of}' is not implemented")))
 }
+
+/// A dimension counted from the front.
+pub(crate) fn wrapped(dim: i64, rank: usize) -> usize {
+    if dim < 0 { (dim + rank.max(1) as i64) as usize } else { dim as usize }
+}
+
+/// A zero without dimensions, of the dtype and device of a tensor.
+pub(crate) fn zero_of(like: &Tensor) -> Result<Tensor> {
+    Tensor::zeros(&[], TensorOptions::default().dtype(like.dtype()).device(like.device()))
+}
+
+/// The last `count` sizes.
+pub(crate) fn last(sizes: &[i64], count: usize) -> Vec<i64> {
+    sizes[sizes.len().saturating_sub(count)..].to_vec()
+}
