@@ -34,6 +34,8 @@ mod reduce_scatter;
 mod embedding;
 mod matmul;
 mod conv;
+mod distance;
+mod grid_sampler;
 mod pool;
 mod fft;
 pub(crate) mod softmax;
