@@ -2,3 +2,4 @@
 
 mod basics;
 mod gradcheck;
+mod leaf_operators;
