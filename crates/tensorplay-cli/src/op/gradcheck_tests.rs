@@ -25,11 +25,12 @@ const WHOLE_UP_TO: usize = 24;
 
 /// Points at which the function is no smooth one of the elements that are perturbed, so that PyTorch's own check
 /// fails there, too: the operator, the lines or none for all, and why.
-const NOT_SMOOTH: [(&str, &[u64], &str); 13] = [
+const NOT_SMOOTH: [(&str, &[u64], &str); 16] = [
     ("aten::as_strided_scatter", &[62], "several elements are written to one place"),
     ("aten::chalf", &[], "the result has 16 bits"),
     ("aten::cholesky_inverse", &[], "one triangle is read, the gradient is that of a symmetric matrix"),
     ("aten::cholesky_solve", &[], "one triangle is read, the gradient is that of a symmetric matrix"),
+    ("aten::cov", &[171], "the weights have 32 bits"),
     ("aten::linalg_cholesky", &[], "one triangle is read, the gradient is that of a symmetric matrix"),
     ("aten::linalg_cholesky_ex", &[], "one triangle is read, the gradient is that of a symmetric matrix"),
     ("aten::linalg_eigh", &[], "one triangle is read, the gradient is that of a symmetric matrix"),
@@ -38,16 +39,14 @@ const NOT_SMOOTH: [(&str, &[u64], &str); 13] = [
     ("aten::linalg_pinv.atol_rtol_tensor", &[], "of a Hermitian matrix one triangle is read"),
     ("aten::linalg_svd", &[495], "the factors are unique up to sign alone"),
     ("aten::linalg_norm", &[472], "the number of elements that are not zero"),
+    ("aten::max_unpool2d", &[580], "several elements are written to one place"),
+    ("aten::max_unpool3d", &[583], "several elements are written to one place"),
     ("aten::pow.Tensor_Tensor", &[711], "a negative number to a power that is no integer"),
 ];
 
 /// Operators that PyTorch does not differentiate twice, either.
-const NOT_TWICE: [&str; 4] = [
-    "aten::embedding_bag.padding_idx",
-    "aten::hardsigmoid",
-    "aten::multi_margin_loss",
-    "aten::multilabel_margin_loss",
-];
+const NOT_TWICE: [&str; 3] =
+    ["aten::embedding_bag.padding_idx", "aten::multi_margin_loss", "aten::multilabel_margin_loss"];
 
 /// The calls to check: of each operator those with the fewest elements.
 fn cases() -> BTreeMap<String, Vec<(usize, u64, Case)>> {
@@ -127,6 +126,6 @@ fn derivatives_are_those_of_finite_differences() {
         }
     }
     assert!(faults.is_empty(), "{} checks:\n{}", faults.len(), faults.join("\n"));
-    assert!(passed > 10, "{passed}");
+    assert!(passed > 400, "{passed}");
     insta::assert_snapshot!(without_second.into_iter().collect::<Vec<_>>().join("\n"));
 }
