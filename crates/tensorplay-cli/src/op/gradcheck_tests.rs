@@ -1,7 +1,7 @@
 //! Every operator that has a derivative and recorded gradients: its first and second derivatives, against finite
 //! differences.
 //!
-//! The points are those of the recorded calls, two of an operator. An operator without a derivative is passed over:
+//! The points are those of the recorded calls, three of an operator. An operator without a derivative is passed over:
 //! which those are is in `docs/conformance.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use super::gradients;
 use super::read::Lines;
 use super::run::Call;
 
-const CASES_PER_OPERATOR: usize = 2;
+const CASES_PER_OPERATOR: usize = 3;
 
 /// Jacobians of more inputs and outputs together are compared along one direction, not whole.
 const WHOLE_UP_TO: usize = 24;
@@ -91,7 +91,11 @@ fn check(case: &Case, elements: usize) -> Option<[Result<()>; 2]> {
         push_tensors(&call.results()?, &mut tensors);
         Ok(tensors)
     };
-    let options = GradcheckOptions { fast_mode: elements > WHOLE_UP_TO, ..GradcheckOptions::default() };
+    let options = GradcheckOptions {
+        fast_mode: elements > WHOLE_UP_TO,
+        gen_non_contig_grad_outputs: true,
+        ..GradcheckOptions::default()
+    };
     let caught = |check: &dyn Fn() -> Result<()>| {
         catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|_| Err(Error::invalid_argument("panicked")))
     };
