@@ -1,6 +1,8 @@
 //! The crate at its edge.
 
 mod live;
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
 mod numeric;
 
 mod basics;
@@ -69,3 +71,4 @@ fn run_and(of: &Tensor, keep: bool) -> aten::Result<()> {
         ..BackwardOptions::default()
     })
 }
+mod leaf_operators;
