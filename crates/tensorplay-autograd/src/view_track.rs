@@ -186,7 +186,7 @@ fn refuse_ambiguous(view: &Tensor, creation: Creation, what: Refused) -> Result<
         None => own.state_if_any()?.edge.clone(),
     });
     let modified = match what {
-        Refused::View => "is being modified inplace",
+        Refused::View => "and is being modified inplace",
         Refused::Base => "and its base or another view of its base has been modified inplace",
     };
     let opening = match own {
@@ -210,7 +210,6 @@ fn refuse_ambiguous(view: &Tensor, creation: Creation, what: Refused) -> Result<
                 Creation::NoGradMode => ("no_grad", "no_grad block"),
                 _ => ("inference mode", "inference mode block"),
             };
-            let modified = modified.replacen("is being modified inplace", "and is being modified inplace", 1);
             return Err(Error::invalid_argument(format!(
                 "A view was created in {mode}{} {modified} with grad mode enabled. Given that this use case is ambiguous \
                  and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace \

@@ -1,3 +1,5 @@
 //! The crate at its edge.
 
 mod basics;
+mod function;
+
