@@ -19,9 +19,11 @@ mod formulas;
 mod kernel;
 mod function;
 mod custom_op;
+pub mod checkpoint;
 pub mod engine;
 mod tensor;
 
+pub use checkpoint::checkpoint;
 pub use custom_op::{CustomOpAutograd, SetupContext};
 pub use engine::{BackwardOptions, GradOptions, backward, backward_with, grad, grad_with, queue_callback};
 pub use function::{BackwardContext, ForwardContext, Function, GradOutputs};
