@@ -22,11 +22,13 @@ mod custom_op;
 pub mod checkpoint;
 pub mod engine;
 mod tensor;
+mod gradcheck;
 
 pub use checkpoint::checkpoint;
 pub use custom_op::{CustomOpAutograd, SetupContext};
 pub use engine::{BackwardOptions, GradOptions, backward, backward_with, grad, grad_with, queue_callback};
 pub use function::{BackwardContext, ForwardContext, Function, GradOutputs};
+pub use gradcheck::{GradcheckOptions, gradcheck, gradgradcheck, gradgradcheck_with};
 pub use hooks::HookHandle;
 pub use mode::{GradModeGuard, enable_grad, is_grad_enabled, no_grad};
 pub use node::{Edge, Node};

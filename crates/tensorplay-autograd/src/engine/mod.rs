@@ -135,6 +135,25 @@ pub fn grad_with(
     Ok(captured)
 }
 
+/// As [`grad_with`], without errors for inputs that are not used, and with the gradients of the outputs as they are:
+/// `None` is one that is not defined.
+pub(crate) fn grad_of_undefined(
+    outputs: &[Tensor],
+    inputs: &[Tensor],
+    gradients: &[Option<Tensor>],
+) -> Result<Vec<Option<Tensor>>> {
+    let wanted = input_edges(inputs)?;
+    let request = run::Request {
+        roots: outputs.iter().enumerate().map(|(at, root)| root_edge(root, at)).collect::<Result<_>>()?,
+        gradients: gradients.iter().cloned().collect(),
+        keep_graph: false,
+        create_graph: false,
+        outputs: wanted,
+        accumulate: None,
+    };
+    run::execute(request)
+}
+
 fn input_edges(inputs: &[Tensor]) -> Result<Vec<Edge>> {
     let mut edges = Vec::with_capacity(inputs.len());
     for input in inputs {
@@ -159,12 +178,7 @@ fn roots_of(roots: &[Tensor], given: &[Option<Tensor>]) -> Result<Roots> {
     let mut edges = SmallVec::new();
     let mut gradients = SmallVec::new();
     for (at, root) in roots.iter().enumerate() {
-        let edge = if requires_grad(root) { gradient_edge(root)? } else { None };
-        let Some(edge) = edge else {
-            return Err(Error::invalid_argument(format!(
-                "element {at} of tensors does not require grad and does not have a grad_fn"
-            )));
-        };
+        let edge = root_edge(root, at)?;
         gradients.push(Some(match given.get(at).and_then(Option::as_ref) {
             Some(gradient) => checked(gradient, root, at)?,
             None if root.numel() == 1 => root.ones_like(TensorOptions::default())?,
@@ -177,6 +191,15 @@ fn roots_of(roots: &[Tensor], given: &[Option<Tensor>]) -> Result<Roots> {
         edges.push(edge);
     }
     Ok((edges, gradients))
+}
+
+fn root_edge(root: &Tensor, at: usize) -> Result<Edge> {
+    let edge = if requires_grad(root) { gradient_edge(root)? } else { None };
+    edge.ok_or_else(|| {
+        Error::invalid_argument(format!(
+            "element {at} of tensors does not require grad and does not have a grad_fn"
+        ))
+    })
 }
 
 fn checked(gradient: &Tensor, root: &Tensor, at: usize) -> Result<Tensor> {

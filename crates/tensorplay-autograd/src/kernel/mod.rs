@@ -1,13 +1,14 @@
 //! Kernels of the Autograd keys: they record a call when a gradient may be wanted of it, and pass it on.
 //!
 //! One generic kernel serves all operators of a kind: [functional](functional), [in place](in_place), [with
-//! `out=`](out), and [all others](fallback). What they record is said by the operator's [`Formula`].
+//! `out=`](out), [of geometry](geometry), and [all others](fallback). What they record is said by the operator's [`Formula`].
 //!
 //! [`Formula`]: crate::formula::Formula
 
 mod functional;
 mod in_place;
 mod out;
+mod geometry;
 mod fallback;
 mod recording;
 
@@ -31,6 +32,7 @@ pub(crate) fn register() -> Result<()> {
     fallback::register(&mut fallbacks)?;
     let mut library = Library::fragment(Dispatcher::global(), "aten");
     crate::formulas::register(&mut library)?;
+    geometry::register(&mut library)?;
     fallbacks.keep();
     library.keep();
     Ok(())

@@ -1,8 +1,12 @@
 //! The crate at its edge.
 
+mod numeric;
+
 mod basics;
 mod checkpoint;
+mod formulas_images;
+mod formulas_index;
+mod formulas_products;
+mod formulas_views;
 mod function;
-
-/// Held by tests that say what the default generator draws: it is the process's.
-static RANDOM: std::sync::Mutex<()> = std::sync::Mutex::new(());
+mod gradcheck;
