@@ -64,6 +64,12 @@ pub(crate) fn write(
             registrations.push(registration(copy, &copy.handle, schemas));
         }
         registrations.push(registration(schema, &schema.handle, schemas));
+        if schema.kind == "view" {
+            registrations.push(format!(
+                "    lib.impl_kernel({:?}, &IN_PLACE, handles::{}.around(InferenceView))?;\n",
+                schema.name, schema.handle
+            ));
+        }
         let in_place = schemas.get(&schema.in_place_name()).filter(|in_place| in_place.kind == "in_place");
         if let Some(in_place) = in_place
             && !explicit.contains(in_place.name.as_str())

@@ -22,6 +22,8 @@ pub(crate) struct SavedTensor {
     result: Option<usize>,
     /// For packed tensors: where the gradient goes, and whether it is wanted.
     edge: Option<Edge>,
+    /// It was an argument that a recorded call had made.
+    has_history: bool,
 }
 
 enum Data {
@@ -142,10 +144,11 @@ impl SavedTensor {
             Some(hooks) if !tensor.is_wrapped_number() => {
                 let edge = if requires_grad(tensor) { view_track::gradient_edge(tensor)? } else { None };
                 let packed = hooks.pack(&alias(tensor)?)?;
-                Ok(Self { data: Data::Packed(packed), version: 0, result: None, edge })
+                Ok(Self { data: Data::Packed(packed), version: 0, result: None, edge, has_history: false })
             }
             _ => Ok(Self {
                 version: tensor.version(),
+                has_history: has_history(tensor),
                 data: Data::Tensor(tensor.clone()),
                 result: None,
                 edge: None,
@@ -163,12 +166,14 @@ impl SavedTensor {
                 version: 0,
                 result: Some(which),
                 edge: None,
+                has_history: false,
             }),
             None => Ok(Self {
                 version: alias.version(),
                 data: Data::Tensor(alias),
                 result: Some(which),
                 edge: None,
+                has_history: false,
             }),
         }
     }
@@ -178,7 +183,13 @@ impl SavedTensor {
             Data::Tensor(tensor) => Data::Tensor(tensor.clone()),
             Data::Packed(packed) => Data::Packed(packed.clone()),
         };
-        Self { data, version: self.version, result: self.result, edge: self.edge.clone() }
+        Self {
+            data,
+            version: self.version,
+            result: self.result,
+            edge: self.edge.clone(),
+            has_history: self.has_history,
+        }
     }
 
     fn requires_grad(&self) -> bool {
@@ -231,6 +242,9 @@ impl SavedTensor {
                     };
                     return Err(modified(tensor, self.version, maker.as_ref()));
                 }
+                if self.has_history && !has_history(tensor) {
+                    return Err(detached());
+                }
                 match self.result {
                     Some(input) if is_grad_enabled() => with_history(tensor.clone(), own(input)),
                     _ => Ok(tensor.clone()),
@@ -244,7 +258,11 @@ impl SavedTensor {
 #[cold]
 pub(crate) fn modified(tensor: &Tensor, expected: u32, maker: Option<&Edge>) -> Error {
     let maker = maker.map_or(String::new(), |edge| {
-        format!(", which is output {} of {},", edge.input, bare_name(edge.node.name()))
+        let name = match edge.node.name() {
+            "CopySlices" => "torch::autograd::CopySlices",
+            name => bare_name(name),
+        };
+        format!(", which is output {} of {name},", edge.input)
     });
     let sizes: Vec<String> = tensor.sizes().iter().map(i64::to_string).collect();
     let hint = match crate::anomaly::is_enabled() {
@@ -272,6 +290,20 @@ pub(crate) fn alias(tensor: &Tensor) -> Result<Tensor> {
     tensor.detach()
 }
 
+/// Whether a recorded call made it, of a view when it was made.
+#[inline]
+fn has_history(tensor: &Tensor) -> bool {
+    meta(tensor).is_some_and(|own| own.unchanged_edge().is_some() || own.edge().0.is_some())
+}
+
+#[cold]
+fn detached() -> Error {
+    Error::invalid_argument(
+        "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not supported, \
+         please use out-of-place `.detach()` instead",
+    )
+}
+
 /// The same elements, made by `edge`.
 fn with_history(tensor: Tensor, edge: Option<Edge>) -> Result<Tensor> {
     let Some(edge) = edge else { return Ok(tensor) };
@@ -281,7 +313,7 @@ fn with_history(tensor: Tensor, edge: Option<Edge>) -> Result<Tensor> {
 }
 
 fn check_followed(tensor: &Tensor) -> Result<()> {
-    if tensor.is_inference() && meta(tensor).is_none() {
+    if tensor.is_inference() {
         return Err(Error::invalid_argument(
             "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in \
              computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use \

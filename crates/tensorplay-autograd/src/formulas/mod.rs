@@ -48,7 +48,7 @@ use metas::Metas;
 use shape::{conj, kept, masked, no_derivative, scaled, total, zeros_of};
 
 use crate::formula::{Backward, Formula, Keep, Of, Save, Target};
-use crate::kernel::{Functional, InPlace, InferenceCheck, Out, View};
+use crate::kernel::{Functional, InPlace, InferenceCheck, InferenceView, Out, View};
 
 const AUTOGRAD: [DispatchKey; 1] = [DispatchKey::Autograd];
 const IN_PLACE: [DispatchKey; 1] = [DispatchKey::AdInplaceOrView];

@@ -1,4 +1,4 @@
-//! Operators that change what storage and sizes a tensor has, or its place in the graph: no formula stands for them.
+//! Operators that change what storage and sizes a tensor has: no formula stands for them.
 
 use aten::dispatch::{Arguments, Around, DispatchKey, DispatchKeySet, Library, Results};
 use aten::ops::handles;
@@ -8,13 +8,11 @@ use super::BELOW_AUTOGRAD;
 use super::in_place::first;
 use super::recording;
 use crate::meta::requires_grad;
-use crate::tensor::TensorAutograd;
 
 pub(super) fn register(library: &mut Library<'_>) -> Result<()> {
     let keys = [DispatchKey::Autograd];
     library.impl_kernel("resize_", &keys, handles::RESIZE_.around(Resize))?;
-    library.impl_kernel("resize_as_", &keys, handles::RESIZE_AS_.around(Resize))?;
-    library.impl_kernel("detach_", &keys, handles::DETACH_.around(Detach))
+    library.impl_kernel("resize_as_", &keys, handles::RESIZE_AS_.around(Resize))
 }
 
 /// Of a resized tensor nobody could say where its gradient goes.
@@ -35,31 +33,6 @@ impl Around for Resize {
             true => Err(Error::invalid_argument("cannot resize variables that require grad")),
             false => Ok(None),
         }
-    }
-
-    fn after(&self, (): (), _: Arguments<'_>, _: &mut Results<'_>) -> Result<()> {
-        Ok(())
-    }
-}
-
-/// The tensor becomes a leaf that needs no gradient.
-struct Detach;
-
-impl Around for Detach {
-    type Record = ();
-
-    const BELOW: DispatchKeySet = BELOW_AUTOGRAD;
-
-    #[inline]
-    fn concerns(tensor: &Tensor) -> bool {
-        recording::concerns(tensor) || tensor.view_base().is_some()
-    }
-
-    fn before(&self, arguments: Arguments<'_>) -> Result<Option<()>> {
-        if let Some(tensor) = first(arguments) {
-            tensor.detach_from_graph_()?;
-        }
-        Ok(None)
     }
 
     fn after(&self, (): (), _: Arguments<'_>, _: &mut Results<'_>) -> Result<()> {

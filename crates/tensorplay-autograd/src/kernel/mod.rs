@@ -7,6 +7,7 @@
 
 mod functional;
 mod in_place;
+mod detach_in_place;
 mod out;
 mod geometry;
 mod fallback;
@@ -15,7 +16,7 @@ mod recording;
 use aten::Result;
 use aten::dispatch::{DispatchKey, DispatchKeySet, Dispatcher, Library};
 
-pub(crate) use functional::{Functional, View};
+pub(crate) use functional::{Functional, InferenceView, View};
 pub(crate) use in_place::{InPlace, InferenceCheck};
 pub(crate) use out::Out;
 pub(crate) use recording::concerns;
@@ -33,6 +34,7 @@ pub(crate) fn register() -> Result<()> {
     let mut library = Library::fragment(Dispatcher::global(), "aten");
     crate::formulas::register(&mut library)?;
     geometry::register(&mut library)?;
+    detach_in_place::register(&mut library)?;
     fallbacks.keep();
     library.keep();
     Ok(())
