@@ -29,7 +29,7 @@ pub use custom_op::{CustomOpAutograd, SetupContext};
 pub use engine::{BackwardOptions, GradOptions, backward, backward_with, grad, grad_with, queue_callback};
 pub use function::{BackwardContext, ForwardContext, Function, GradOutputs};
 pub use gradcheck::{GradcheckOptions, gradcheck, gradgradcheck, gradgradcheck_with};
-pub use hooks::HookHandle;
+pub use hooks::{HookHandle, MultiGradHandle, register_multi_grad_hook, register_multi_grad_hook_any};
 pub use mode::{GradModeGuard, enable_grad, is_grad_enabled, no_grad, set_grad_enabled};
 pub use node::{Edge, Node};
 pub use saved_hooks::{SavedTensorHooks, with_saved_tensor_hooks};

@@ -5,7 +5,7 @@
 //! its holder goes, or the call ends. Nothing runs and nothing is dropped under the lock.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::ThreadId;
 
 use aten::{Dims, Error, Result, Tensor};
@@ -139,8 +139,7 @@ impl Frame {
         let mut going = Going { frame: self, task, result: None };
         going.result = Some(self.recompute()?);
         drop(going);
-        self.forget_at_the_end_of(task);
-        Ok(())
+        self.forget_at_the_end_of(task)
     }
 
     /// Runs the function again; the tensors that it saved.
@@ -201,7 +200,7 @@ impl Frame {
     }
 
     /// What a backward call leaves goes with the call, also when that fails.
-    fn forget_at_the_end_of(self: &Arc<Self>, task: u64) {
+    fn forget_at_the_end_of(self: &Arc<Self>, task: u64) -> Result<()> {
         struct Forget(Weak<Frame>, u64);
         impl Drop for Forget {
             fn drop(&mut self) {
@@ -210,16 +209,11 @@ impl Frame {
                 drop(left);
             }
         }
-        // A thread that works for no call has none to wait for: it leaves this to the holders.
-        let place = Arc::new(OnceLock::new());
-        let held = Arc::clone(&place);
-        let queued = queue_callback(move || {
-            drop(held);
+        let forget = Forget(Arc::downgrade(self), task);
+        queue_callback(move || {
+            drop(forget);
             Ok(())
-        });
-        if queued.is_ok() {
-            place.get_or_init(|| Forget(Arc::downgrade(self), task));
-        }
+        })
     }
 }
 

@@ -10,3 +10,4 @@ mod formulas_products;
 mod formulas_views;
 mod function;
 mod gradcheck;
+mod multi_grad;
