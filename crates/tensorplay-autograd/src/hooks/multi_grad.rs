@@ -133,9 +133,11 @@ impl<T: Send + 'static> Calls<T> {
     }
 }
 
+type HookOfAll = dyn Fn(&[Option<Tensor>]) -> Result<()> + Send + Sync;
+
 /// A hook that waits for all.
 struct All {
-    hook: Box<dyn Fn(&[Option<Tensor>]) -> Result<()> + Send + Sync>,
+    hook: Box<HookOfAll>,
     places: Vec<Place>,
     calls: Calls<Progress>,
     _awaited: Awaited,

@@ -1,11 +1,14 @@
 //! Parts of a computation that are done again for their gradients.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::slice::from_ref;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use aten::random::Generator;
-use aten::{Result, Tensor, WeakTensor};
+use aten::{Result, Tensor};
+use c10_core::WeakStorage;
+use c10_core::reporting::{self, MemoryEvent, MemoryObserver};
 use tensorplay_autograd::checkpoint::{
     CheckpointContext, CheckpointOptions, CheckpointPolicy, Contexts, DeterminismCheck, checkpoint,
     checkpoint_with, selective,
@@ -70,20 +73,32 @@ fn the_gradient_is_that_of_the_plain_run() {
 }
 
 #[test]
-fn nothing_is_kept_but_the_inputs() {
+fn nothing_is_kept_but_the_inputs_and_what_is_made_again_goes_with_its_use() {
     let x = leaf(&[1.0, 2.0]);
-    let seen: Arc<Mutex<Vec<WeakTensor>>> = Arc::default();
+    let seen: Arc<Mutex<Vec<WeakStorage>>> = Arc::default();
+    let count = |seen: &Mutex<Vec<WeakStorage>>| {
+        let seen = seen.lock().unwrap();
+        (seen.len(), seen.iter().filter(|storage| storage.upgrade().is_some()).count())
+    };
     let log = Arc::clone(&seen);
     let f = move |x: &[Tensor]| -> Result<Tensor> {
         let square = x[0].mul(&x[0])?;
         let cube = square.mul(&x[0])?;
-        log.lock().unwrap().extend([square.downgrade(), cube.downgrade()]);
+        log.lock().unwrap().extend([square.storage().downgrade(), cube.storage().downgrade()]);
         cube.mul(&square)
     };
     let y = checkpoint(f, &[&x]).unwrap();
-    assert!(seen.lock().unwrap().iter().all(WeakTensor::expired));
+    assert_eq!(count(&seen), (2, 0));
+    // The leaf comes last, while the graph and the call are still there.
+    let (log, counts) = (Arc::clone(&seen), Arc::new(Mutex::new(Vec::new())));
+    let noted = Arc::clone(&counts);
+    x.register_hook(move |_| {
+        noted.lock().unwrap().push(count(&log));
+        Ok(None)
+    })
+    .unwrap();
     backward(&y, true).unwrap();
-    assert!(seen.lock().unwrap().iter().all(WeakTensor::expired));
+    assert_eq!(*counts.lock().unwrap(), [(4, 0)]);
     assert_eq!(values(&x.grad().unwrap()), [5.0, 80.0]);
 }
 
@@ -169,7 +184,7 @@ fn second_derivatives_go_through_checkpoints() {
     let y = checkpoint(fourth, &[&x]).unwrap();
     let one = [ones(&x)];
     let options = GradOptions { create_graph: true, grad_outputs: &one, ..Default::default() };
-    let first = grad_with(&[y], &[x.clone()], options).unwrap().remove(0).unwrap();
+    let first = grad_with(&[y], from_ref(&x), options).unwrap().remove(0).unwrap();
     assert_eq!(values(&first), [32.0]);
     let options = GradOptions { grad_outputs: &one, ..Default::default() };
     let second = grad_with(&[first], &[x], options).unwrap().remove(0).unwrap();
@@ -205,7 +220,7 @@ fn random_numbers_are_the_same_in_both_runs_and_after_them() {
         Generator::default_cpu().manual_seed(5);
         let x = leaf(&[1.0; 64]);
         let f = |x: &[Tensor]| dropped(&dropped(&x[0])?.mul(&x[0])?);
-        let y = if checkpoints { checkpoint(f, &[&x]) } else { f(&[x.clone()]) }.unwrap();
+        let y = if checkpoints { checkpoint(f, &[&x]) } else { f(from_ref(&x)) }.unwrap();
         let between = dropped(&Tensor::from_elements(&[1.0; 64]).unwrap()).unwrap();
         backward(&y, false).unwrap();
         (values(&y), values(&between), values(&x.grad().unwrap()), Generator::default_cpu().state())
@@ -241,7 +256,8 @@ fn by_call(
 fn runs_that_differ_are_found() {
     let x = leaf(&[1.0, 2.0]);
     let square = |x: &Tensor| x.mul(x);
-    let fails = |f: Box<dyn Fn(&[Tensor]) -> Result<Tensor> + Send + Sync>, options: CheckpointOptions| {
+    type Run = dyn Fn(&[Tensor]) -> Result<Tensor> + Send + Sync;
+    let fails = |f: Box<Run>, options: CheckpointOptions| {
         let y = checkpoint_with(f, &[&x], options).unwrap();
         backward(&y, false).unwrap_err().to_string()
     };
@@ -294,7 +310,7 @@ fn what_the_function_saved_and_then_changed_is_found() {
         y.mul_scalar_(3.0)?;
         z.mul(&y)
     };
-    assert!(backward(&f(&[x.clone()]).unwrap(), false).is_err());
+    assert!(backward(&f(from_ref(&x)).unwrap(), false).is_err());
     let y = checkpoint(f, &[&x]).unwrap();
     let error = backward(&y, false).unwrap_err().to_string();
     assert!(error.contains("has been modified by an inplace operation"), "{error}");
@@ -337,7 +353,7 @@ fn the_gradient_of_one_input_leaves_the_graph_good_for_the_other() {
     let y = checkpoint(f, &[&x, &w]).unwrap();
     let one = [ones(&y)];
     let options = GradOptions { grad_outputs: &one, retain_graph: Some(true), ..Default::default() };
-    let of_w = grad_with(&[y.clone()], &[w.clone()], options).unwrap().remove(0).unwrap();
+    let of_w = grad_with(from_ref(&y), from_ref(&w), options).unwrap().remove(0).unwrap();
     assert_eq!(values(&of_w), [24.0]);
     backward(&y, false).unwrap();
     assert_eq!(values(&x.grad().unwrap()), [36.0]);
@@ -376,7 +392,7 @@ fn many_threads_run_one_graph() {
                 for _ in 0..20 {
                     let options =
                         GradOptions { grad_outputs: &one, retain_graph: Some(true), ..Default::default() };
-                    let first = grad_with(&[y.clone()], &[x.clone()], options).unwrap().remove(0).unwrap();
+                    let first = grad_with(from_ref(&y), from_ref(&x), options).unwrap().remove(0).unwrap();
                     assert_eq!(values(&first), [32.0]);
                 }
             });
@@ -429,7 +445,7 @@ fn a_policy_says_which_operators_run_again() {
         let scaled = product.mul_scalar(0.5)?;
         scaled.mul(&product)
     };
-    let plain = f(&[x.clone()]).unwrap();
+    let plain = f(from_ref(&x)).unwrap();
     backward(&plain, false).unwrap();
     let expected = values(&x.grad().unwrap());
     x.set_grad(None).unwrap();
@@ -446,4 +462,59 @@ fn a_policy_says_which_operators_run_again() {
     let before = asked.lock().unwrap().len();
     x.mul_scalar(2.0).unwrap();
     assert_eq!(asked.lock().unwrap().len(), before);
+}
+
+/// The bytes of the host that are in use, and the most that were.
+#[derive(Default)]
+struct Meter {
+    live: AtomicI64,
+    peak: AtomicI64,
+}
+
+impl MemoryObserver for Meter {
+    fn on_memory(&self, event: &MemoryEvent) {
+        let live = self.live.fetch_add(event.bytes, Ordering::Relaxed) + event.bytes;
+        self.peak.fetch_max(live, Ordering::Relaxed);
+    }
+}
+
+/// The most memory that a chain of products takes, in tensors of its width, and what is left of it.
+fn peak(segments: usize, run: fn(&Tensor) -> Result<Tensor>) -> (i64, i64) {
+    const WIDTH: i64 = 1 << 14;
+    let meter = Arc::new(Meter::default());
+    let attached = reporting::attach(Arc::clone(&meter) as _);
+    {
+        let x = leaf(&vec![1.0; WIDTH as usize]);
+        let mut y = x.mul_scalar(1.0).unwrap();
+        for _ in 0..segments {
+            y = run(&y).unwrap();
+        }
+        backward(&y, false).unwrap();
+        assert_eq!(values(&x.grad().unwrap())[0], f64::from(16_u32.pow(segments as u32)));
+    }
+    drop(attached);
+    let tensors = |bytes: &AtomicI64| bytes.load(Ordering::Relaxed) / (8 * WIDTH);
+    (tensors(&meter.peak), tensors(&meter.live))
+}
+
+/// `x¹⁶` by four products.
+fn sixteenth(x: &Tensor) -> Result<Tensor> {
+    let mut y = x.clone();
+    for _ in 0..4 {
+        y = y.mul(&y)?;
+    }
+    Ok(y)
+}
+
+#[test]
+fn a_chain_takes_the_memory_of_its_inputs_and_of_one_segment() {
+    if !is_alone("a_chain_takes_the_memory_of_its_inputs_and_of_one_segment") {
+        return;
+    }
+    let (plain, left_by_plain) = peak(6, sixteenth);
+    let (checkpointed, left) = peak(6, |x| checkpoint(|x: &[Tensor]| sixteenth(&x[0]), &[x]));
+    // Each product saves its factor; one segment runs again at a time.
+    assert!(plain >= 24, "{plain}");
+    assert!(checkpointed <= 6 + 4 + 4, "{checkpointed} of {plain}");
+    assert_eq!((left_by_plain, left), (0, 0));
 }

@@ -1,6 +1,7 @@
 //! Functions with derivatives of the user's own.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::slice::from_ref;
 use std::sync::{Arc, Mutex};
 
 use aten::{Result, Tensor, WeakTensor};
@@ -94,7 +95,7 @@ fn a_backward_step_of_operators_is_differentiated_again() {
     let y = ScaledSquare { by: 1.0 }.apply_one(&[&x]).unwrap().mul(&x).unwrap();
     let ones = [Some(Tensor::from_elements(&[1.0]).unwrap())];
     let options = GradOptions { create_graph: true, grad_outputs: &ones, ..Default::default() };
-    let first = grad_with(&[y], &[x.clone()], options).unwrap().remove(0).unwrap();
+    let first = grad_with(&[y], from_ref(&x), options).unwrap().remove(0).unwrap();
     assert_eq!(values(&first), [27.0]);
     let second =
         grad_with(&[first], &[x], GradOptions { grad_outputs: &ones, ..Default::default() }).unwrap();
@@ -142,7 +143,7 @@ fn a_saved_result_has_its_history_and_no_cycle() {
     let y = keeping_its_result().apply_one(&[&x]).unwrap();
     let ones = [Some(Tensor::from_elements(&[1.0]).unwrap())];
     let options = GradOptions { create_graph: true, grad_outputs: &ones, ..Default::default() };
-    let first = grad_with(&[y.clone()], &[x.clone()], options).unwrap().remove(0).unwrap();
+    let first = grad_with(from_ref(&y), from_ref(&x), options).unwrap().remove(0).unwrap();
     assert_eq!(values(&first), [6.0]);
     // d(y)/dx, by the function's own rule.
     let second =
@@ -426,7 +427,7 @@ fn what_is_differentiable_once_says_so_the_second_time() {
     let y = Once.apply_one(&[&x]).unwrap();
     let ones = [Some(Tensor::from_elements(&[1.0]).unwrap())];
     let options = GradOptions { create_graph: true, grad_outputs: &ones, ..Default::default() };
-    let first = grad_with(&[y], &[x.clone()], options).unwrap().remove(0).unwrap();
+    let first = grad_with(&[y], from_ref(&x), options).unwrap().remove(0).unwrap();
     assert_eq!(values(&first), [6.0]);
     let error = backward(&first).unwrap_err().to_string();
     assert!(error.contains("trying to differentiate twice a function that was marked with"), "{error}");

@@ -1,5 +1,7 @@
 //! The crate at its edge.
 
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
 mod numeric;
 
 mod basics;

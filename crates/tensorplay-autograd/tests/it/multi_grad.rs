@@ -1,5 +1,6 @@
 //! Hooks of several tensors together.
 
+use std::slice::from_ref;
 use std::sync::{Arc, Mutex};
 
 use aten::{Result, Tensor};
@@ -58,7 +59,7 @@ fn it_counts_what_grad_captures() {
     let log = Log::default();
     let _handle = register_multi_grad_hook(&[&a, &b], noted(&log)).unwrap();
     let options = GradOptions { retain_graph: Some(true), ..Default::default() };
-    grad_with(&[y.clone()], &[b.clone()], options).unwrap();
+    grad_with(from_ref(&y), from_ref(&b), options).unwrap();
     assert_eq!(*log.lock().unwrap(), [vec![None, Some(2.0)]]);
 }
 
