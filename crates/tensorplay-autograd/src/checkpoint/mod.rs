@@ -13,6 +13,8 @@ mod frame;
 mod hooks;
 mod random;
 mod selective;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::sync::Arc;

@@ -6,6 +6,7 @@ mod numeric;
 
 mod basics;
 mod checkpoint;
+mod custom_op;
 mod formulas_images;
 mod formulas_index;
 mod formulas_products;
