@@ -4,7 +4,9 @@
 use aten::{ErrorKind, Result, Tensor};
 use c10_core::{Device, ScalarType};
 use custom_op::log_cosh;
-use tensorplay_autograd::{GradOptions, GradcheckOptions, TensorAutograd, grad, grad_with, gradcheck, no_grad};
+use tensorplay_autograd::{
+    GradOptions, GradcheckOptions, TensorAutograd, grad, grad_with, gradcheck, no_grad,
+};
 
 fn leaf(values: &[f64]) -> Tensor {
     Tensor::from_elements(values).unwrap().requires_grad_(true).unwrap()
@@ -19,7 +21,8 @@ fn values_and_gradients_are_right() {
     let x = leaf(&[-1000.0, -1.5, 0.0, 0.25, 3.0]);
     let y = log_cosh(&x, 2.0).unwrap();
     for (x, y) in values(&x).iter().zip(values(&y)) {
-        let expected = if x.abs() > 100.0 { 2.0 * x.abs() - 4.0 * 2.0_f64.ln() } else { 4.0 * (x / 2.0).cosh().ln() };
+        let expected =
+            if x.abs() > 100.0 { 2.0 * x.abs() - 4.0 * 2.0_f64.ln() } else { 4.0 * (x / 2.0).cosh().ln() };
         assert!((y - expected).abs() < 1e-12, "{x}: {y}, {expected}");
     }
     let name = y.grad_fn().unwrap().unwrap().name().to_owned();
@@ -35,8 +38,8 @@ fn the_second_derivative_is_right() {
     let x = leaf(&[-1.5, 0.0, 3.0]);
     let y = log_cosh(&x, 2.0).unwrap().sum().unwrap();
     let options = GradOptions { create_graph: true, ..Default::default() };
-    let first = grad_with(&[y], &[x.clone()], options).unwrap().remove(0).unwrap();
-    let second = grad(&[first.sum().unwrap()], &[x.clone()]).unwrap();
+    let first = grad_with(&[y], std::slice::from_ref(&x), options).unwrap().remove(0).unwrap();
+    let second = grad(&[first.sum().unwrap()], std::slice::from_ref(&x)).unwrap();
     for (x, curvature) in values(&x).iter().zip(values(&second[0])) {
         assert!((curvature - (1.0 - (x / 2.0).tanh().powi(2))).abs() < 1e-12);
     }
@@ -94,7 +97,7 @@ fn fit(loss: impl Fn(&Tensor) -> Result<Tensor>) -> Result<(f64, f64)> {
 
 #[test]
 fn a_line_is_fitted_in_spite_of_outliers() {
-    let (slope, offset) = fit(|error| log_cosh(error, 0.1)?.mul_scalar(10.0)).unwrap();
+    let (slope, offset) = fit(|error| log_cosh(error, 0.1)?.mul_scalar(2.0)).unwrap();
     assert!((slope - 3.0).abs() < 0.1 && (offset + 1.0).abs() < 0.1, "{slope}, {offset}");
     let (_, offset) = fit(|error| error.mul(error)).unwrap();
     assert!(offset > 2.0, "{offset}");
