@@ -225,10 +225,11 @@ fn write_formula(out: &mut String, entry: &Entry, schema: &Schema, node: &str) -
     let _ = writeln!(
         out,
         "pub(crate) static {handle}: Formula = Formula {{\n    name: {node:?},\n    targets: &[{}],\n    saves: &[{}],\n    \
-         non_differentiable: {without},\n    backward: {function},\n}};\n\nfn {function}(c: &mut Backward<'_>) -> Result<()> \
+         non_differentiable: {without},\n    fills_arguments: {},\n    backward: {function},\n}};\n\nfn {function}(c: &mut Backward<'_>) -> Result<()> \
          {{\n{body}    Ok(())\n}}\n",
         text.join(", "),
         saves.join(", "),
+        schema.kind == "writing",
     );
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The crate at its edge.
 
 mod live;
+
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod numeric;
@@ -19,6 +20,8 @@ mod faults;
 mod deep;
 mod threads;
 mod cases;
+mod checkpoint;
+mod custom_op;
 mod formulas_images;
 mod formulas_index;
 mod formulas_losses;
@@ -26,6 +29,7 @@ mod formulas_pointwise;
 mod formulas_products;
 mod formulas_reduce;
 mod formulas_views;
+mod function;
 mod gradcheck;
 
 use aten::{Dims, Tensor};
@@ -72,3 +76,4 @@ fn run_and(of: &Tensor, keep: bool) -> aten::Result<()> {
     })
 }
 mod leaf_operators;
+mod multi_grad;
