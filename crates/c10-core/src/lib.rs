@@ -65,6 +65,7 @@ pub mod allocator;
 pub mod storage;
 pub mod hooks;
 pub mod guard;
+pub mod in_place;
 pub mod reporting;
 pub mod stat;
 mod sync;

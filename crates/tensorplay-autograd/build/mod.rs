@@ -24,8 +24,9 @@
 //!   run when none of those that it names is defined. `grads` has all as they are;
 //! - `wants`: for several arguments, for each whether its gradient is wanted; so for a list.
 //!
-//! `without:` names results that have no gradient. `none:` names operators whose results have none at all. The formula
-//! of an operator is that of its in-place form too, unless that has a line of its own.
+//! `node:` names the node where PyTorch has it from another operator. `without:` names results that have no gradient.
+//! `none:` names operators whose results have none at all. The formula of an operator is that of its in-place form too,
+//! and that of a view that of its copy (`view_copy` of `view`), unless they have lines of their own.
 
 mod schemas;
 mod table;

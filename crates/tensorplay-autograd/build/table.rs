@@ -9,6 +9,8 @@ pub(crate) struct Entry {
     pub(crate) formulas: Vec<Formula>,
     /// Results without a gradient.
     pub(crate) without: Vec<usize>,
+    /// The node's name, where it is not the operator's.
+    pub(crate) node: Option<String>,
 }
 
 /// One line of it.
@@ -49,12 +51,17 @@ pub(crate) fn read(
                     name: content.to_owned(),
                     formulas: Vec::new(),
                     without: Vec::new(),
+                    node: None,
                 }),
             },
             2 => {
                 let entry = entries.last_mut().ok_or_else(|| fault("a formula without an operator"))?;
                 let (arguments, text) =
                     content.split_once(':').ok_or_else(|| fault("a formula is `argument: expression`"))?;
+                if arguments == "node" {
+                    entry.node = Some(text.trim().to_owned());
+                    continue;
+                }
                 if arguments == "without" {
                     for result in text.split_whitespace() {
                         let at = result.strip_prefix("result").and_then(|digits| digits.parse().ok());

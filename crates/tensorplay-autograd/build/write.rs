@@ -45,16 +45,36 @@ pub(crate) fn write(
         let Some(schema) = schemas.get(&entry.name) else {
             return Err(entry.fault(entry.line, "there is no such operator"));
         };
-        let count = counts.entry(schema.base().to_owned()).or_default();
-        let node = format!("{}Backward{count}", node_name(schema.base()));
-        *count += 1;
+        let node = match &entry.node {
+            Some(node) => node.clone(),
+            None => {
+                let name = node_name(schema.base());
+                let count = counts.entry(name.clone()).or_default();
+                *count += 1;
+                format!("{name}Backward{}", *count - 1)
+            }
+        };
         write_formula(&mut out, entry, schema, &node)?;
-        registrations.push(registration(schema, &schema.handle));
+        if let Some(copy) = copy_of(schema, schemas).filter(|copy| !explicit.contains(copy.name.as_str())) {
+            let _ = writeln!(
+                out,
+                "static {}: Formula = Formula {{ name: \"{node}_copy\", ..{} }};\n",
+                copy.handle, schema.handle
+            );
+            registrations.push(registration(copy, &copy.handle, schemas));
+        }
+        registrations.push(registration(schema, &schema.handle, schemas));
+        if schema.kind == "view" {
+            registrations.push(format!(
+                "    lib.impl_kernel({:?}, &IN_PLACE, handles::{}.around(InferenceView))?;\n",
+                schema.name, schema.handle
+            ));
+        }
         let in_place = schemas.get(&schema.in_place_name()).filter(|in_place| in_place.kind == "in_place");
         if let Some(in_place) = in_place
             && !explicit.contains(in_place.name.as_str())
         {
-            registrations.push(registration(in_place, &schema.handle));
+            registrations.push(registration(in_place, &schema.handle, schemas));
         }
     }
     for schema in schemas.values().filter(|schema| schema.kind == "out") {
@@ -81,10 +101,24 @@ pub(crate) fn write(
     Ok(out)
 }
 
-fn registration(schema: &Schema, formula: &str) -> String {
+/// The copy of a view: `split_copy.Tensor` of `split.Tensor`.
+fn copy_of<'a>(view: &Schema, schemas: &'a Schemas) -> Option<&'a Schema> {
+    let name = view.name.replacen(view.base(), &format!("{}_copy", view.base()), 1);
+    schemas.get(&name).filter(|_| view.kind == "view")
+}
+
+/// Whether an in-place operator makes a tensor another view of its storage, as `transpose_` does. No element changes.
+fn is_geometric(schema: &Schema, schemas: &Schemas) -> bool {
+    let base = schema.base().trim_end_matches('_');
+    schemas.values().any(|other| other.kind == "view" && other.base() == base)
+}
+
+fn registration(schema: &Schema, formula: &str, schemas: &Schemas) -> String {
     let formula = format!("formula: &{formula}");
     let around = match schema.kind.as_str() {
-        "in_place" => format!("InPlace {{ {formula} }}"),
+        "in_place" => {
+            format!("InPlace {{ {formula}, is_geometric: {} }}", is_geometric(schema, schemas))
+        }
         "view" => format!("View {{ {formula}, is_multiple: {} }}", is_multiple(schema)),
         _ => format!("Functional {{ {formula} }}"),
     };
@@ -118,11 +152,11 @@ fn write_registration(out: &mut String, registrations: &[String]) {
     out.push_str("    Ok(())\n}\n");
 }
 
-/// `native_layer_norm` is `NativeLayerNorm`, `max_pool2d` is `MaxPool2D`.
+/// `native_layer_norm` is `NativeLayerNorm`, `max_pool2d` is `MaxPool2D`, `nll_loss_forward` is `NllLoss`.
 fn node_name(base: &str) -> String {
     let mut name = String::new();
     let mut raise = true;
-    for c in base.trim_end_matches('_').chars() {
+    for c in base.trim_end_matches('_').trim_end_matches("_forward").chars() {
         if c == '_' {
             raise = true;
             continue;
@@ -134,7 +168,7 @@ fn node_name(base: &str) -> String {
         }
         raise = c.is_ascii_digit();
     }
-    name
+    name.strip_suffix("Forward").map(str::to_owned).unwrap_or(name)
 }
 
 /// What a formula of one line needs, and its text in Rust.

@@ -4,21 +4,24 @@
 //! The first gradient becomes the leaf's own without a copy when nobody else holds it or its storage, nothing is
 //! recorded, and its strides are those that the leaf's gradient should have. A gradient whose storage is shared,
 //! as a view of another's is, is copied: a write to one would be seen in the other.
+//!
+//! // Note [Gradients from several threads]
+//! No lock is held while a gradient is added, since operators may run anything. An addition in place has the storage
+//! alone for itself. What takes the place of a gradient does so only if nobody else has put one there meanwhile;
+//! otherwise it is added to that one.
 
-use std::sync::{Mutex, PoisonError};
-
+use aten::tensor::DeepCloneOptions;
 use aten::{Error, Result, Tensor};
+use c10_core::MemoryFormat;
 use smallvec::smallvec;
 
 use crate::gradients::Gradients;
 use crate::meta::{Meta, meta_or_init};
-use crate::mode::{GradModeGuard, is_grad_enabled};
+use crate::mode::is_grad_enabled;
 use crate::node::{Apply, FIRST_IN_LINE, Garbage, InputMeta, NewNode, Node, NodeName};
 
 pub(crate) struct AccumulateGrad {
     variable: Option<Tensor>,
-    /// Held while a gradient is added, so that of two threads neither is lost.
-    adding: Mutex<()>,
 }
 
 /// The accumulator of a leaf, made when it has none.
@@ -32,7 +35,7 @@ pub(crate) fn accumulator(tensor: &Tensor) -> Node {
         sequence: FIRST_IN_LINE,
         edges: smallvec![],
         inputs: smallvec![InputMeta::of(tensor)],
-        body: AccumulateGrad { variable: Some(tensor.clone()), adding: Mutex::new(()) },
+        body: AccumulateGrad { variable: Some(tensor.clone()) },
     }
     .make();
     let mut state = meta.state();
@@ -52,14 +55,14 @@ impl AccumulateGrad {
 }
 
 impl Apply for AccumulateGrad {
-    fn apply(&self, _: &Node, mut gradients: Gradients, _: bool) -> Result<Gradients> {
+    fn apply(&self, node: &Node, mut gradients: Gradients, _: bool) -> Result<Gradients> {
         let Some(variable) = &self.variable else { return Ok(smallvec![]) };
         let Some(gradient) = gradients.pop().flatten() else { return Ok(smallvec![]) };
         drop(gradients);
         let meta = meta_or_init(variable);
-        let adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
-        accumulate(variable, meta, gradient)?;
-        drop(adding);
+        // Hooks that are called afterwards hold it too.
+        let holders = 1 + usize::from(node.hooks().is_some_and(crate::node::NodeHooks::has_post));
+        accumulate(variable, meta, gradient, holders)?;
         let hooks = meta.state().post_accumulate.clone();
         hooks.iter().try_for_each(|hook| (hook.function)(variable))?;
         Ok(smallvec![])
@@ -77,38 +80,46 @@ impl Apply for AccumulateGrad {
     }
 }
 
-/// Adds a gradient to that of a tensor.
-pub(crate) fn accumulate(variable: &Tensor, meta: &Meta, gradient: Tensor) -> Result<()> {
-    let before = meta.state().grad.clone();
-    let after = match before {
-        None => first(variable, gradient)?,
-        Some(before) if !is_grad_enabled() => {
-            before.add_(&gradient)?;
-            return Ok(());
+/// Adds a gradient, of which there are `holders` handles, to that of a tensor.
+fn accumulate(variable: &Tensor, meta: &Meta, mut gradient: Tensor, holders: usize) -> Result<()> {
+    // See Note [Gradients from several threads].
+    loop {
+        let before = meta.state().grad.clone();
+        let after = match &before {
+            None => first(variable, &gradient, holders)?,
+            Some(before) if !is_grad_enabled() => {
+                before.add_(&gradient)?;
+                return Ok(());
+            }
+            Some(before) => before.add(&gradient)?,
+        };
+        match meta.replace_gradient(before.as_ref(), after) {
+            Ok(()) => return Ok(()),
+            Err(own) if before.is_none() => gradient = own,
+            Err(_) => {}
         }
-        Some(before) => before.add(&gradient)?,
-    };
-    let old = meta.state().grad.replace(after);
-    drop(old);
-    Ok(())
+    }
 }
 
 /// The first gradient: see Note [Stealing gradients].
-fn first(variable: &Tensor, gradient: Tensor) -> Result<Tensor> {
-    if !is_grad_enabled() && obeys_layout(variable, &gradient) && is_sole(&gradient) {
+fn first(variable: &Tensor, gradient: &Tensor, holders: usize) -> Result<Tensor> {
+    let obeys = obeys_layout(variable, gradient);
+    if !is_grad_enabled() && obeys && is_held_by(gradient, holders) {
         return gradient.detach();
     }
-    if is_grad_enabled() {
+    if obeys {
         return gradient.deep_clone();
     }
-    let _no_grad = GradModeGuard::new(false);
-    let copy = if variable.is_non_overlapping_and_dense() {
-        Tensor::empty_strided(&variable.sizes(), &variable.strides(), options(&gradient))?
-    } else {
-        Tensor::empty(&gradient.sizes(), options(&gradient))?
-    };
-    copy.copy_(&gradient)?;
+    if !variable.is_non_overlapping_and_dense() {
+        return contiguous_copy(gradient);
+    }
+    let copy = Tensor::empty_strided(&variable.sizes(), &variable.strides(), options(gradient))?;
+    copy.copy_(gradient)?;
     Ok(copy)
+}
+
+fn contiguous_copy(of: &Tensor) -> Result<Tensor> {
+    of.deep_clone_with(DeepCloneOptions { memory_format: Some(MemoryFormat::Contiguous) })
 }
 
 fn options(of: &Tensor) -> aten::TensorOptions {
@@ -126,20 +137,26 @@ fn obeys_layout(variable: &Tensor, gradient: &Tensor) -> bool {
 
 /// Nobody else holds the tensor or its storage.
 pub(crate) fn is_sole(tensor: &Tensor) -> bool {
-    // The handle that is asked for is the second.
-    tensor.use_count() == 1 && tensor.view_base().is_none() && tensor.storage().use_count() == 2
+    is_held_by(tensor, 1)
+}
+
+fn is_held_by(tensor: &Tensor, holders: usize) -> bool {
+    // The handle that is asked for is the second on the storage.
+    tensor.use_count() <= holders && tensor.view_base().is_none() && tensor.storage().use_count() == 2
 }
 
 /// Puts the gradient of a result where it is asked for (`retain_grad`): it accumulates over backward calls.
 pub(crate) fn retain(meta: &Meta, gradient: &Tensor) -> Result<()> {
-    let before = meta.state().grad.clone();
-    let after = match before {
-        None => gradient.deep_clone()?,
-        Some(before) => before.add(gradient)?,
-    };
-    let old = meta.state().grad.replace(after);
-    drop(old);
-    Ok(())
+    loop {
+        let before = meta.state().grad.clone();
+        let after = match &before {
+            None => contiguous_copy(gradient)?,
+            Some(before) => before.add(gradient)?,
+        };
+        if meta.replace_gradient(before.as_ref(), after).is_ok() {
+            return Ok(());
+        }
+    }
 }
 
 /// Sets the gradient of a tensor by hand.

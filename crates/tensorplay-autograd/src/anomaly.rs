@@ -31,12 +31,6 @@ pub(crate) fn checks_nan() -> bool {
 /// Runs `f` in anomaly mode: errors of backward calls say where the failing node was made, and with `check_nan` a
 /// gradient with a NaN is one.
 pub fn detect_anomaly<R>(check_nan: bool, f: impl FnOnce() -> R) -> R {
-    struct Restore(Mode);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            MODE.set(self.0);
-        }
-    }
     let _restore = Restore(MODE.replace(Mode { enabled: true, checks_nan: check_nan }));
     f()
 }
@@ -65,10 +59,45 @@ pub(crate) fn while_running<R>(node: &Node, f: impl FnOnce() -> R) -> R {
     if !is_enabled() {
         return f();
     }
-    let before = RUNNING.replace(Some(node.clone()));
-    let result = f();
-    RUNNING.set(before);
-    result
+    let _restore = set_running(Some(node.clone()));
+    f()
+}
+
+/// What the thread has of anomaly mode, for another one that works for it.
+#[derive(Clone)]
+pub(crate) struct Carried {
+    mode: Mode,
+    running: Option<Node>,
+}
+
+pub(crate) fn carried() -> Carried {
+    Carried { mode: MODE.get(), running: RUNNING.with_borrow(Clone::clone) }
+}
+
+impl Carried {
+    /// Makes it this thread's, until the guard is dropped.
+    pub(crate) fn enter(&self) -> impl Sized + use<> {
+        (Restore(MODE.replace(self.mode)), set_running(self.running.clone()))
+    }
+}
+
+/// The mode before.
+struct Restore(Mode);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        MODE.set(self.0);
+    }
+}
+
+fn set_running(node: Option<Node>) -> impl Sized {
+    struct Before(Option<Node>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            drop(RUNNING.replace(self.0.take()));
+        }
+    }
+    Before(RUNNING.replace(node))
 }
 
 /// Where `node` was made, and where those were that led to it.

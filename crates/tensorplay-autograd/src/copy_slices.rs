@@ -24,15 +24,11 @@ impl CopySlices {
             name: NodeName::Static("CopySlices"),
             sequence: next_sequence(),
             edges,
-            inputs: smallvec![input_meta(&base)],
+            inputs: smallvec![InputMeta::like(&base)],
             body: Self { base, view, function: Some(function) },
         }
         .make()
     }
-}
-
-fn input_meta(of: &TensorMeta) -> InputMeta {
-    InputMeta { sizes: of.sizes(), dtype: of.dtype(), device: of.device() }
 }
 
 impl Apply for CopySlices {
@@ -95,7 +91,7 @@ pub(crate) fn view_node(base: TensorMeta, view: TensorMeta, below: Edge) -> Node
         name: NodeName::Static("AsStridedBackward0"),
         sequence: next_sequence(),
         edges: smallvec![Some(below)],
-        inputs: smallvec![input_meta(&view)],
+        inputs: smallvec![InputMeta::like(&view)],
         body: AsStrided { base, view },
     }
     .make()

@@ -130,16 +130,39 @@ pub(crate) fn register_post_accumulate(
 pub(crate) fn run(hooks: &[TensorHook], mut gradient: Tensor) -> Result<Tensor> {
     for hook in hooks {
         let Some(changed) = (hook.function)(&gradient)? else { continue };
-        if changed.sizes() != gradient.sizes() {
-            return Err(Error::shape(format!(
-                "hook has changed the size of value: from {:?} to {:?}",
-                gradient.sizes(),
-                changed.sizes()
-            )));
-        }
+        check_replaced("hook", &gradient, &changed)?;
         gradient = changed;
     }
     Ok(gradient)
+}
+
+/// Refuses what a hook gave if it is not like what it was given.
+pub(crate) fn check_replaced(what: &str, before: &Tensor, after: &Tensor) -> Result<()> {
+    if before.dtype() != after.dtype() {
+        return Err(Error::dtype(format!(
+            "{what} has changed the type of value (was {} got {})",
+            before.dtype().name(),
+            after.dtype().name()
+        )));
+    }
+    if before.device() != after.device() {
+        return Err(Error::new(
+            aten::ErrorKind::Device,
+            format!(
+                "{what} has changed the device of value (was {} got {})",
+                before.device(),
+                after.device()
+            ),
+        ));
+    }
+    if before.sizes() != after.sizes() {
+        return Err(Error::shape(format!(
+            "{what} has changed the size of value: from {:?} to {:?}",
+            before.sizes(),
+            after.sizes()
+        )));
+    }
+    Ok(())
 }
 
 impl fmt::Debug for HookHandle {

@@ -18,10 +18,12 @@ mod formulas;
 mod kernel;
 pub mod engine;
 mod tensor;
+mod gradcheck;
 
 pub use engine::{BackwardOptions, GradOptions, backward, backward_with, grad, grad_with, queue_callback};
+pub use gradcheck::{GradcheckOptions, gradcheck, gradgradcheck, gradgradcheck_with};
 pub use hooks::HookHandle;
-pub use mode::{GradModeGuard, enable_grad, is_grad_enabled, no_grad};
+pub use mode::{GradModeGuard, enable_grad, is_grad_enabled, no_grad, set_grad_enabled};
 pub use node::{Edge, Node};
 pub use saved_hooks::{SavedTensorHooks, with_saved_tensor_hooks};
 pub use tensor::TensorAutograd;

@@ -12,7 +12,7 @@ use aten::Tensor;
 use aten::tensor::AutogradMeta;
 
 use crate::hooks::{PostAccumulateHook, TensorHook};
-use crate::node::{Edge, WeakNode};
+use crate::node::{Edge, Garbage, WeakNode, collect};
 
 #[derive(Debug, Default)]
 pub(crate) struct Meta {
@@ -62,6 +62,32 @@ impl Meta {
         self.state.get_or_init(first).lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Puts a gradient in the place of `before`, unless another thread has put one there: then it is given back.
+    pub(crate) fn replace_gradient(&self, before: Option<&Tensor>, after: Tensor) -> Result<(), Tensor> {
+        let mut state = self.state();
+        let is_as_before = match (&state.grad, before) {
+            (None, None) => true,
+            (Some(now), Some(before)) => now.is_same(before),
+            _ => false,
+        };
+        if !is_as_before {
+            return Err(after);
+        }
+        let old = state.grad.replace(after);
+        drop(state);
+        drop(old);
+        Ok(())
+    }
+
+    /// The edge, and the version of a view for which it is right, if it is not that of the view's making.
+    pub(crate) fn edge(&self) -> (Option<Edge>, Option<u32>) {
+        match (self.unchanged_edge(), self.state_if_any()) {
+            (Some(edge), _) => (Some(edge.clone()), None),
+            (None, Some(state)) => (state.edge.clone(), state.edge_version),
+            (None, None) => (None, None),
+        }
+    }
+
     /// The state, if there is any.
     pub(crate) fn state_if_any(&self) -> Option<MutexGuard<'_, State>> {
         Some(self.state.get()?.lock().unwrap_or_else(PoisonError::into_inner))
@@ -73,6 +99,15 @@ impl Meta {
         let result = change(&mut state);
         self.requires_grad.store(state.is_wanted || state.edge.is_some(), Ordering::Release);
         result
+    }
+}
+
+impl Drop for Meta {
+    fn drop(&mut self) {
+        // Hooks and gradients may hold other graphs: see Note [Graphs end without recursion].
+        if let Some(state) = self.state.take() {
+            collect(vec![Garbage::Any(state)]);
+        }
     }
 }
 

@@ -6,14 +6,22 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 
+use aten::dispatch::local::is_inference_mode;
+
 thread_local! {
     static GRAD_MODE: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Whether operators on this thread are recorded (`torch.is_grad_enabled`).
+/// Whether operators on this thread are recorded (`torch.is_grad_enabled`). In inference mode none is.
 #[inline]
 pub fn is_grad_enabled() -> bool {
-    GRAD_MODE.get()
+    GRAD_MODE.get() && !is_inference_mode()
+}
+
+/// Sets the mode of this thread for good (`torch.set_grad_enabled` as a function). A guard that is dropped later
+/// restores what it found.
+pub fn set_grad_enabled(enabled: bool) {
+    GRAD_MODE.set(enabled);
 }
 
 /// Runs `f` with nothing recorded (`torch.no_grad`). Results need no gradient; versions are counted all the same.

@@ -22,6 +22,8 @@ pub(crate) struct SavedTensor {
     result: Option<usize>,
     /// For packed tensors: where the gradient goes, and whether it is wanted.
     edge: Option<Edge>,
+    /// It was an argument that a recorded call had made.
+    has_history: bool,
 }
 
 enum Data {
@@ -133,10 +135,11 @@ impl SavedTensor {
             Some(hooks) if !tensor.is_wrapped_number() => {
                 let edge = if requires_grad(tensor) { view_track::gradient_edge(tensor)? } else { None };
                 let packed = hooks.pack(&tensor.detach()?)?;
-                Ok(Self { data: Data::Packed(packed), version: 0, result: None, edge })
+                Ok(Self { data: Data::Packed(packed), version: 0, result: None, edge, has_history: false })
             }
             _ => Ok(Self {
                 version: tensor.version(),
+                has_history: has_history(tensor),
                 data: Data::Tensor(tensor.clone()),
                 result: None,
                 edge: None,
@@ -157,12 +160,14 @@ impl SavedTensor {
                 version: 0,
                 result: Some(which),
                 edge: None,
+                has_history: false,
             }),
             None => Ok(Self {
                 version: alias.version(),
                 data: Data::Tensor(alias),
                 result: Some(which),
                 edge: None,
+                has_history: false,
             }),
         }
     }
@@ -172,7 +177,13 @@ impl SavedTensor {
             Data::Tensor(tensor) => Data::Tensor(tensor.clone()),
             Data::Packed(packed) => Data::Packed(packed.clone()),
         };
-        Self { data, version: self.version, result: self.result, edge: self.edge.clone() }
+        Self {
+            data,
+            version: self.version,
+            result: self.result,
+            edge: self.edge.clone(),
+            has_history: self.has_history,
+        }
     }
 
     fn may_hold_nodes(&self) -> bool {
@@ -197,6 +208,9 @@ impl SavedTensor {
                 if tensor.version() != self.version {
                     return Err(self.modified(tensor, node));
                 }
+                if self.has_history && !has_history(tensor) {
+                    return Err(detached());
+                }
                 match self.result {
                     Some(input) if is_grad_enabled() => {
                         with_history(tensor.clone(), Some(Edge { node: node.clone(), input }))
@@ -217,7 +231,11 @@ impl SavedTensor {
             },
         };
         let maker = maker.map_or(String::new(), |(input, name)| {
-            format!(", which is output {input} of {},", bare_name(&name))
+            let name = match name.as_str() {
+                "CopySlices" => "torch::autograd::CopySlices",
+                name => bare_name(name),
+            };
+            format!(", which is output {input} of {name},")
         });
         let sizes: Vec<String> = tensor.sizes().iter().map(i64::to_string).collect();
         let hint = match crate::anomaly::is_enabled() {
@@ -241,6 +259,20 @@ impl SavedTensor {
     }
 }
 
+/// Whether a recorded call made it, of a view when it was made.
+#[inline]
+fn has_history(tensor: &Tensor) -> bool {
+    meta(tensor).is_some_and(|own| own.unchanged_edge().is_some() || own.edge().0.is_some())
+}
+
+#[cold]
+fn detached() -> Error {
+    Error::invalid_argument(
+        "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not supported, \
+         please use out-of-place `.detach()` instead",
+    )
+}
+
 /// The same elements, made by `edge`.
 fn with_history(tensor: Tensor, edge: Option<Edge>) -> Result<Tensor> {
     let Some(edge) = edge else { return Ok(tensor) };
@@ -251,7 +283,7 @@ fn with_history(tensor: Tensor, edge: Option<Edge>) -> Result<Tensor> {
 }
 
 fn check_followed(tensor: &Tensor) -> Result<()> {
-    if tensor.is_inference() && meta(tensor).is_none() {
+    if tensor.is_inference() {
         return Err(Error::invalid_argument(
             "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in \
              computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use \

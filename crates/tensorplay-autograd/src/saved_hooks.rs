@@ -31,16 +31,26 @@ thread_local! {
 
 /// Runs `f`; tensors that calls in it save go through `hooks`.
 pub fn with_saved_tensor_hooks<R>(hooks: Arc<dyn SavedTensorHooks>, f: impl FnOnce() -> R) -> R {
-    /// Takes the hooks away again, also when `f` panics.
-    struct Entered;
-    impl Drop for Entered {
+    let mut stack = carried();
+    stack.push(hooks);
+    let _entered = enter(stack);
+    f()
+}
+
+/// The hooks of this thread, for another one that works for it.
+pub(crate) fn carried() -> Vec<Arc<dyn SavedTensorHooks>> {
+    STACK.with_borrow(Clone::clone)
+}
+
+/// Makes them this thread's, until the guard is dropped.
+pub(crate) fn enter(hooks: Vec<Arc<dyn SavedTensorHooks>>) -> impl Sized {
+    struct Before(Vec<Arc<dyn SavedTensorHooks>>);
+    impl Drop for Before {
         fn drop(&mut self) {
-            drop(STACK.with_borrow_mut(Vec::pop));
+            drop(STACK.replace(std::mem::take(&mut self.0)));
         }
     }
-    STACK.with_borrow_mut(|stack| stack.push(hooks));
-    let _entered = Entered;
-    f()
+    Before(STACK.replace(hooks))
 }
 
 /// The innermost hooks of this thread.

@@ -90,12 +90,6 @@ pub trait TensorAutograd: sealed::Sealed {
         &self,
         hook: impl Fn(&Tensor) -> Result<()> + Send + Sync + 'static,
     ) -> Result<HookHandle>;
-
-    /// Makes the tensor a leaf that requires no gradient, in place (`detach_`).
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidArgument`](aten::ErrorKind::InvalidArgument) for views.
-    fn detach_from_graph_(&self) -> Result<()>;
 }
 
 impl TensorAutograd for Tensor {
@@ -189,24 +183,5 @@ impl TensorAutograd for Tensor {
         hook: impl Fn(&Tensor) -> Result<()> + Send + Sync + 'static,
     ) -> Result<HookHandle> {
         hooks::register_post_accumulate(self, Arc::new(hook))
-    }
-
-    fn detach_from_graph_(&self) -> Result<()> {
-        if self.view_base().is_some() {
-            return Err(Error::invalid_argument(
-                "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for \
-                 training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence \
-                 detach_() cannot be called on these gradients.",
-            ));
-        }
-        if let Some(own) = meta(self) {
-            let old = own.change(|state| {
-                state.is_wanted = false;
-                state.retains_grad = false;
-                state.edge.take()
-            });
-            drop(old);
-        }
-        Ok(())
     }
 }

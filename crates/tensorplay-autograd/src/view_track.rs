@@ -39,6 +39,7 @@ impl Creation {
     /// Of a view of a view: the restriction travels down the chain.
     fn of_view_of(self, parent: &Tensor) -> Self {
         match (self, Self::of(parent)) {
+            (Self::InferenceMode, _) | (_, Self::InferenceMode) => Self::InferenceMode,
             (Self::Default, of_parent) => of_parent,
             (own, _) => own,
         }
@@ -69,13 +70,7 @@ pub(crate) fn made_by(tensor: &Tensor) -> Result<Option<Edge>> {
 
 fn made_view(view: &Tensor, base: &Tensor) -> Result<Option<Edge>> {
     let version = view.version();
-    let (edge, edge_version) = match meta(view) {
-        Some(own) if own.unchanged_edge().is_some() => (own.unchanged_edge().cloned(), None),
-        Some(own) => {
-            own.state_if_any().map_or((None, None), |state| (state.edge.clone(), state.edge_version))
-        }
-        None => (None, None),
-    };
+    let (edge, edge_version) = meta(view).map_or((None, None), crate::meta::Meta::edge);
     if edge_version.unwrap_or(view.view_version()) == version {
         return Ok(edge);
     }
@@ -91,10 +86,7 @@ fn made_view(view: &Tensor, base: &Tensor) -> Result<Option<Edge>> {
     }
     let node = crate::copy_slices::view_node(TensorMeta::of(base), TensorMeta::of(view), below);
     let edge = Edge { node, input: 0 };
-    meta_or_init(view).change(|state| {
-        state.edge = Some(edge.clone());
-        state.edge_version = Some(version);
-    });
+    set_edge(view, edge.clone(), version);
     Ok(Some(edge))
 }
 
@@ -160,14 +152,23 @@ pub(crate) fn rebase_history(tensor: &Tensor, node: Node) -> Result<()> {
     Ok(())
 }
 
-/// Sets the node that made a tensor. A retained gradient moves to it, hooks stay where they are.
+/// Sets the node that made a tensor.
 pub(crate) fn set_made_by(tensor: &Tensor, edge: Edge) {
-    let retains = meta_or_init(tensor).change(|state| {
-        state.edge = Some(edge.clone());
-        state.edge_version = Some(tensor.version());
-        state.retains_grad
+    set_edge(tensor, edge, tensor.version());
+}
+
+/// A retained gradient moves to the new node, hooks stay where they are.
+fn set_edge(tensor: &Tensor, edge: Edge, version: u32) {
+    let (before, retains) = meta_or_init(tensor).change(|state| {
+        state.edge_version = Some(version);
+        (state.edge.replace(edge.clone()), state.retains_grad)
     });
     if retains {
+        if let Some(before) = &before
+            && let Some(hooks) = before.node.hooks()
+        {
+            hooks.forget_retained(before.input, tensor);
+        }
         edge.node.hooks_or_init().retain_grad(edge.input, tensor.downgrade());
     }
 }
@@ -181,43 +182,23 @@ enum Refused {
 
 /// `handle_view_on_rebase`.
 fn refuse_ambiguous(view: &Tensor, creation: Creation, what: Refused) -> Result<()> {
-    let own = meta(view).and_then(|own| match own.unchanged_edge() {
-        Some(edge) => Some(edge.clone()),
-        None => own.state_if_any()?.edge.clone(),
-    });
+    let (edge, _) = meta(view).map_or((None, None), crate::meta::Meta::edge);
+    let maker = edge.as_ref().map(|edge| (edge.input, crate::saved::bare_name(edge.node.name())));
     let modified = match what {
         Refused::View => "is being modified inplace",
         Refused::Base => "and its base or another view of its base has been modified inplace",
     };
-    let opening = match own {
-        Some(edge) => {
-            format!(
-                "Output {} of {} is a view {modified}. ",
-                edge.input,
-                crate::saved::bare_name(edge.node.name())
-            )
-        }
-        None => format!("A view {modified}. "),
-    };
     let why = match creation {
         Creation::Default => return Ok(()),
+        Creation::NoGradMode => {
+            return Err(made_in_mode("no_grad", "no_grad", "with grad mode enabled", maker, what));
+        }
+        Creation::InferenceMode => {
+            return Err(made_in_mode("inference", "inference_mode", "in normal mode", maker, what));
+        }
         Creation::MultiOutput => {
             "This view is the output of a function that returns multiple views. Such functions do not allow the output \
              views to be modified inplace. You should replace the inplace operation by an out-of-place one."
-        }
-        Creation::NoGradMode | Creation::InferenceMode => {
-            let (mode, guard) = match creation {
-                Creation::NoGradMode => ("no_grad", "no_grad block"),
-                _ => ("inference mode", "inference mode block"),
-            };
-            let modified = modified.replacen("is being modified inplace", "and is being modified inplace", 1);
-            return Err(Error::invalid_argument(format!(
-                "A view was created in {mode}{} {modified} with grad mode enabled. Given that this use case is ambiguous \
-                 and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace \
-                 either both inside the {guard} (if you don't want the inplace to be tracked) or both outside (if you \
-                 want the inplace to be tracked).",
-                if creation == Creation::NoGradMode { " mode" } else { "" },
-            )));
         }
         Creation::InCustomFunction => {
             "This view was created inside a custom Function (or because an input was returned as-is) and the autograd \
@@ -226,5 +207,27 @@ fn refuse_ambiguous(view: &Tensor, creation: Creation, what: Refused) -> Result<
              custom Function."
         }
     };
+    let opening = match maker {
+        Some((input, name)) => format!("Output {input} of {name} is a view {modified}. "),
+        None => format!("A view {modified}. "),
+    };
     Err(Error::invalid_argument(opening + why))
+}
+
+/// What is said of a view that was made in a mode, or is a view of such a one.
+fn made_in_mode(mode: &str, block: &str, normal: &str, maker: Option<(usize, &str)>, what: Refused) -> Error {
+    let opening = match maker {
+        Some((input, name)) => format!("Output {input} of {name} is a view of a view which"),
+        None => "A view".to_owned(),
+    };
+    let modified = match what {
+        Refused::View => "is being modified inplace",
+        Refused::Base => "its base or another view of its base has been modified inplace",
+    };
+    Error::invalid_argument(format!(
+        "{opening} was created in {mode} mode and {modified} {normal}. Given that this use case is ambiguous and \
+         error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both \
+         inside the {block} block (if you don't want the inplace to be tracked) or both outside (if you want the \
+         inplace to be tracked)."
+    ))
 }

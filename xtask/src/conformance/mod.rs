@@ -16,8 +16,9 @@ use crate::workspace::{cargo, root};
 use crate::{Result, step};
 
 /// The files of calls, below [`FOLDER`], and what they hold.
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 4] = [
     ("ops", "calls and their results"),
+    ("grads", "calls and the gradients of their arguments"),
     ("promotion", "type promotion"),
     ("errors", "calls that are refused"),
 ];

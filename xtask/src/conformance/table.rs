@@ -12,7 +12,8 @@ pub(super) fn conformance(reports: &[(&str, &str, Report)]) -> String {
          <!-- Written by `cargo xtask conformance`. -->\n\n\
          Calls recorded from PyTorch 2.15.0 on the CPU, run by `tensorplay op`. A call passes when types, sizes and \
          strides are PyTorch's, values are within a tolerance by type, and outputs share memory with the same \
-         arguments at the same place; or when it is refused and nothing has changed, where PyTorch refuses it.\n\n\
+         arguments at the same place; or when it is refused and nothing has changed, where PyTorch refuses it. Of \
+         gradients, dtypes and sizes are PyTorch's, and values within 1e-7.\n\n\
          | file | what it holds | calls | pass | operators | whole |\n|---|---|---:|---:|---:|---:|\n",
     );
     // Writing to a string cannot fail.

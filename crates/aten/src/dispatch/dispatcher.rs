@@ -179,12 +179,10 @@ impl Dispatcher {
 /// Fills the slots of an operator's table that depend on the registrations for `keys`.
 fn refresh(operator: OperatorHandle, registry: &Registry, keys: &[DispatchKey]) {
     let registrations = registry.of(operator.name());
-    if keys.iter().any(|key| key.is_alias()) {
+    if keys.iter().any(|key| table::affects_all(*key)) {
         return refresh_slots(operator, registrations, registry, 0..NUM_RUNTIME_ENTRIES);
     }
-    for key in keys {
-        refresh_slots(operator, registrations, registry, table::affected(*key));
-    }
+    refresh_slots(operator, registrations, registry, keys.iter().flat_map(|key| table::affected(*key)));
 }
 
 fn refresh_slots(

@@ -117,10 +117,20 @@ pub(super) fn choose(
     (KernelSource::Missing, None)
 }
 
-/// The slots whose kernel may change with a kernel registered under `key`: all for an alias; else its own, and that
-/// of the autograd key whose backend it is.
+/// Whether the kernel of any slot may change with one that is registered under `key`.
+pub(super) fn affects_all(key: DispatchKey) -> bool {
+    key.is_alias() && key != DispatchKey::Autograd
+}
+
+/// The slots whose kernel may change with a kernel registered under `key`: all for most aliases; those of the
+/// autograd keys for theirs; else its own, and that of the autograd key whose backend it is.
 pub(super) fn affected(key: DispatchKey) -> impl Iterator<Item = usize> {
-    let all = if key.is_alias() { 0..NUM_RUNTIME_ENTRIES } else { 0..0 };
+    let all = if affects_all(key) { 0..NUM_RUNTIME_ENTRIES } else { 0..0 };
+    let of_alias = match key {
+        DispatchKey::Autograd => DispatchKeySet::runtime_of(key),
+        _ => DispatchKeySet::EMPTY,
+    };
+    let of_alias = of_alias.iter().filter_map(DispatchKey::table_index);
     let autograd = match (key.functionality(), key.backend()) {
         (Some(Functionality::Dense), Some(backend)) => {
             Some(DispatchKey::new(Functionality::Autograd, backend))
@@ -129,5 +139,5 @@ pub(super) fn affected(key: DispatchKey) -> impl Iterator<Item = usize> {
         _ if DispatchKeySet::AUTOGRAD_OTHER_BACKENDS.has(key) => Some(DispatchKey::AutogradOther),
         _ => None,
     };
-    all.chain(key.table_index()).chain(autograd.and_then(DispatchKey::table_index))
+    all.chain(of_alias).chain(key.table_index()).chain(autograd.and_then(DispatchKey::table_index))
 }

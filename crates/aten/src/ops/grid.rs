@@ -83,9 +83,6 @@ fn meshgrid(tensors: &[Tensor], indexing: &str) -> Result<Vec<Tensor>> {
             let mut swapped = tensors.to_vec();
             swapped.swap(0, 1);
             let mut grids = grid(&swapped)?;
-            for grid in &mut grids {
-                *grid = grid.swapdims(0, 1)?;
-            }
             grids.swap(0, 1);
             Ok(grids)
         }

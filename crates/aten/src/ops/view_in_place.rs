@@ -7,10 +7,11 @@ use crate::tensor::Tensor;
 use crate::view::Strided;
 
 pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
-    for name in ["transpose_", "swapaxes_", "swapdims_"] {
-        lib.all_backends(name, |x: &Tensor, dim0: i64, dim1: i64| -> Result<()> {
-            Strided::change(x, |place| place.transpose(dim0, dim1))
-        })?;
+    lib.all_backends("transpose_", |x: &Tensor, dim0: i64, dim1: i64| -> Result<()> {
+        Strided::change(x, |place| place.transpose(dim0, dim1))
+    })?;
+    for name in ["swapaxes_", "swapdims_"] {
+        lib.composite(name, |x: &Tensor, dim0: i64, dim1: i64| x.transpose_(dim0, dim1).map(drop))?;
     }
     lib.all_backends("t_", |x: &Tensor| -> Result<()> { Strided::change(x, Strided::t) })?;
     lib.all_backends("squeeze_", |x: &Tensor| -> Result<()> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use c10_core::allocator::get_allocator;
 use c10_core::guard::OptionalDeviceGuard;
 use c10_core::hooks::require_hooks;
+use c10_core::in_place::new_in_place;
 use c10_core::{Device, DeviceType, MemoryFormat, Scalar, ScalarType, Storage};
 
 use super::geometry::{Extent, Geometry};
@@ -140,7 +141,7 @@ impl Tensor {
     }
 
     /// A tensor of what `geometry` makes, in the place where it stays: see Note [Made in place] in
-    /// `c10_core::storage`.
+    /// `c10_core::in_place`.
     #[inline(always)]
     pub(crate) fn made_of(
         geometry: impl FnOnce() -> Geometry,
@@ -148,7 +149,7 @@ impl Tensor {
         device: Device,
         keys: DispatchKeySet,
     ) -> Self {
-        Self(Arc::new_cyclic(|_| TensorImpl::new(geometry(), dtype, device, keys)))
+        Self(new_in_place(|| TensorImpl::new(geometry(), dtype, device, keys)))
     }
 
     /// Another tensor on the storage of this one, with its dtype and keys: a view. It must be within the

@@ -6,8 +6,10 @@
 //! come from a [`CachingCpuAllocator`], so that their pages are not cleared and faulted in for each request.
 //!
 //! - I1: a shelf of class `i` holds blocks of that class's capacity, which nobody uses.
-//! - I2: the shards of `LIVE` together are the capacities of the small blocks that are given out. One of them
-//!   may be below zero: a block is often freed by another thread than the one that asked for it.
+//! - I2: the counters of all threads and `ENDED` together are the capacities of the small blocks that are given
+//!   out. One of them may be below zero: a block is often freed by another thread than the one that asked for it.
+//!   Each is written by the one thread that has it, and so with no locked instruction; it outlives the thread, and
+//!   the next one goes on with it.
 //!
 //! A small block has no owner in its header, which is how the deleter that it shares with the larger ones
 //! knows it.
@@ -23,8 +25,8 @@ use crate::data_ptr::{DataPtr, Deleter};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::reporting::{MemoryEvent, OutOfMemoryEvent, report, report_out_of_memory};
-use crate::sync::global::LazyLock;
-use crate::sync::global::atomic::{AtomicI64, AtomicUsize, Ordering};
+use crate::sync::global::atomic::{AtomicI64, Ordering};
+use crate::sync::global::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// Host memory for operators: recycled, by size class, within the thread where it is small (up to 4 KiB), and
 /// in the process where it is larger. Its bytes are those that were last written to it, or zero.
@@ -41,15 +43,22 @@ const SMALL_BYTES: usize = 4096;
 const SMALL_CLASSES: usize = 32;
 /// How many blocks of a class a thread keeps.
 const KEPT: usize = 16;
-const SHARDS: usize = 16;
 
 static LARGE: LazyLock<CachingCpuAllocator> = LazyLock::new(CachingCpuAllocator::default);
 
-/// What is given out of small blocks, counted in several places so that threads seldom meet in one.
-static LIVE: [Shard; SHARDS] = [const { Shard(AtomicI64::new(0)) }; SHARDS];
+static COUNTERS: Mutex<Counters> = Mutex::new(Counters { all: Vec::new(), idle: Vec::new() });
+/// What threads counted after their counters were gone.
+static ENDED: AtomicI64 = AtomicI64::new(0);
 
+/// What one thread has given out of small blocks, less what it has taken back.
 #[repr(align(64))]
-struct Shard(AtomicI64);
+struct Counter(AtomicI64);
+
+struct Counters {
+    all: Vec<&'static Counter>,
+    /// Those whose threads have ended.
+    idle: Vec<&'static Counter>,
+}
 
 thread_local! {
     static SHELVES: RefCell<Shelves> = const { RefCell::new(Shelves::new()) };
@@ -59,7 +68,7 @@ thread_local! {
 struct Shelves {
     of_class: [Shelf; SMALL_CLASSES],
     /// Where this thread counts; none before it first does.
-    shard: Option<&'static Shard>,
+    counter: Option<&'static Counter>,
 }
 
 struct Shelf {
@@ -70,7 +79,8 @@ struct Shelf {
 impl HostAllocator {
     /// The bytes that are given out now, in the whole process, with what their size classes add.
     pub fn live_bytes() -> u64 {
-        let small: i64 = LIVE.iter().map(|shard| shard.0.load(Ordering::Relaxed)).sum();
+        let counted = counters().all.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum::<i64>();
+        let small = counted + ENDED.load(Ordering::Relaxed);
         let large = LARGE.stats().allocated_bytes.all.current;
         (small + large).max(0) as u64
     }
@@ -137,7 +147,7 @@ pub(super) fn give_back(block: SystemBlock) {
     if kept.is_err() {
         // The thread is at its end.
         let capacity = back.as_ref().map_or(0, SystemBlock::capacity);
-        LIVE[0].0.fetch_sub(capacity as i64, Ordering::Relaxed);
+        ENDED.fetch_sub(capacity as i64, Ordering::Relaxed);
     }
     if let Some(block) = back {
         block.free();
@@ -154,7 +164,7 @@ fn obtain(class: SizeClass, bytes: usize) -> Result<SystemBlock> {
     let block = block.ok_or_else(|| no_memory(bytes))?;
     let counted = SHELVES.try_with(|shelves| shelves.borrow_mut().count(class.capacity as i64));
     if counted.is_err() {
-        LIVE[0].0.fetch_add(class.capacity as i64, Ordering::Relaxed);
+        ENDED.fetch_add(class.capacity as i64, Ordering::Relaxed);
     }
     Ok(block)
 }
@@ -188,7 +198,7 @@ impl Shelves {
     const fn new() -> Self {
         Self {
             of_class: [const { Shelf { blocks: [const { None }; KEPT], len: 0 } }; SMALL_CLASSES],
-            shard: None,
+            counter: None,
         }
     }
 
@@ -216,14 +226,24 @@ impl Shelves {
 
     #[inline]
     fn count(&mut self, bytes: i64) {
-        self.shard.unwrap_or_else(|| self.choose_shard()).0.fetch_add(bytes, Ordering::Relaxed);
+        let counter = &self.counter.unwrap_or_else(|| self.choose_counter()).0;
+        counter.store(counter.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
     }
 
     #[cold]
-    fn choose_shard(&mut self) -> &'static Shard {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        self.shard.insert(&LIVE[NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS])
+    fn choose_counter(&mut self) -> &'static Counter {
+        let mut counters = counters();
+        let counter = counters.idle.pop().unwrap_or_else(|| {
+            let new: &Counter = Box::leak(Box::new(Counter(AtomicI64::new(0))));
+            counters.all.push(new);
+            new
+        });
+        self.counter.insert(counter)
     }
+}
+
+fn counters() -> MutexGuard<'static, Counters> {
+    COUNTERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Default for Shelves {
@@ -236,5 +256,6 @@ impl Drop for Shelves {
     fn drop(&mut self) {
         let blocks = self.of_class.iter_mut().flat_map(|shelf| &mut shelf.blocks).filter_map(Option::take);
         blocks.for_each(SystemBlock::free);
+        counters().idle.extend(self.counter.take());
     }
 }

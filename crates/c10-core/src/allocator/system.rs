@@ -12,7 +12,7 @@
 //! size that the global allocator wants back has to lie beside the memory. It lies in front. The base is only
 //! 16-aligned, and the rest of the alignment is done here: the system then takes its path for zeroed memory
 //! (`calloc`), which leaves fresh pages untouched, where a request for 64-aligned zeroes makes it write them
-//! all.
+//! all. Blocks of 2 MiB and more begin 64 bytes into a huge page: see Note [Huge pages].
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::{self, NonNull};
@@ -24,6 +24,13 @@ const BASE_ALIGNMENT: usize = 16;
 const HEADER: usize = size_of::<Header>();
 /// What a block takes beyond its capacity: the header, and the way to the next multiple of the alignment.
 const EXTRA: usize = HEADER + ALIGNMENT - BASE_ALIGNMENT;
+/// A huge page, and the least capacity of blocks that should lie in such pages.
+///
+/// // Note [Huge pages]
+/// Operators walk large blocks from end to end, or across rows: in pages of 4 KiB the second misses the translation
+/// cache at every step. Large blocks begin at a huge page, and the system is asked to use such pages, which Linux
+/// does for memory that asks alone. They are kept and used again, so that the clearing of a page is paid once.
+const HUGE: usize = 2 << 20;
 
 const _: () = assert!(HEADER == 32 && align_of::<Header>() <= BASE_ALIGNMENT);
 
@@ -50,9 +57,19 @@ impl SystemBlock {
         let layout = layout(capacity)?;
         // SAFETY: the size is not zero.
         let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        let data = (base.addr().get() + HEADER).next_multiple_of(ALIGNMENT);
+        let data = if capacity >= HUGE {
+            // The header is in front of the data, in the same page.
+            base.addr().get().next_multiple_of(HUGE) + ALIGNMENT
+        } else {
+            (base.addr().get() + HEADER).next_multiple_of(ALIGNMENT)
+        };
         let offset = data - base.addr().get();
-        // SAFETY: the offset is at most `EXTRA`, so that `offset + capacity` bytes are in the block.
+        if capacity >= HUGE {
+            // SAFETY: the page boundary is in the block, in front of the data.
+            let pages = unsafe { base.add(offset - ALIGNMENT) };
+            huge_pages::advise(pages, capacity);
+        }
+        // SAFETY: the offset is at most what `layout` adds, so that `offset + capacity` bytes are in the block.
         let block = Self(unsafe { base.add(offset) });
         let header = Header { owner: ptr::null(), bytes: capacity, capacity, offset };
         // SAFETY: the header's place is in the block, between base and data, and aligned as the data is.
@@ -122,5 +139,27 @@ impl SystemBlock {
 }
 
 fn layout(capacity: usize) -> Option<Layout> {
-    Layout::from_size_align(capacity.checked_add(EXTRA)?, BASE_ALIGNMENT).ok()
+    let extra = if capacity >= HUGE { HUGE + ALIGNMENT } else { EXTRA };
+    Layout::from_size_align(capacity.checked_add(extra)?, BASE_ALIGNMENT).ok()
+}
+
+#[cfg(target_os = "linux")]
+mod huge_pages {
+    use std::ptr::NonNull;
+
+    use rustix::mm::{Advice, madvise};
+
+    /// Asks for huge pages for the whole ones in a range. That it may be refused changes nothing but the speed.
+    pub(super) fn advise(first: NonNull<u8>, bytes: usize) {
+        let whole = bytes & !(super::HUGE - 1);
+        // SAFETY: the range is allocated memory, and the advice does not change what is in it.
+        let _ = unsafe { madvise(first.as_ptr().cast(), whole, Advice::LinuxHugepage) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod huge_pages {
+    use std::ptr::NonNull;
+
+    pub(super) fn advise(_: NonNull<u8>, _: usize) {}
 }

@@ -26,6 +26,7 @@ use crate::allocator::{Allocator, get_allocator};
 use crate::data_ptr::DataPtr;
 use crate::device::{Device, DeviceType};
 use crate::error::{Error, Result};
+use crate::in_place::new_in_place;
 
 mod access;
 mod copy_async;
@@ -139,10 +140,6 @@ impl Storage {
         Ok(Self::from_parts(data_ptr, (size, size), allocator, flags, origin))
     }
 
-    // Note [Made in place]
-    // `Arc::new` of a large value makes it on the stack, from many small stores, and moves it with few large
-    // loads, each of which waits for several of those stores: it takes longer than the allocation. In
-    // `Arc::new_cyclic` the place is there first, and the value is made in it.
     #[inline(always)]
     fn from_parts(
         data_ptr: DataPtr,
@@ -151,7 +148,7 @@ impl Storage {
         flags: u32,
         origin: Origin,
     ) -> Self {
-        let storage = Arc::new_cyclic(|_| StorageImpl::new(data_ptr, sizes, allocator, flags, origin));
+        let storage = new_in_place(|| StorageImpl::new(data_ptr, sizes, allocator, flags, origin));
         storage.origin.made(&storage);
         Self(storage)
     }

@@ -5,22 +5,30 @@
 //! on the thread that called, those of other devices on a thread for each, under the stream that the forward call
 //! used. A node that calls [`backward`] itself makes a task of its own, which runs before what is left of the first.
 
+mod streams;
 mod buffer;
 mod ready;
 mod task;
+mod call;
+mod carried;
 mod validate;
+mod queue;
+mod shared;
 mod worker;
 mod run;
 
 use aten::{Error, ErrorKind, Result, Tensor, TensorOptions};
 use smallvec::SmallVec;
 
+use self::task::Wanted;
 use crate::meta::requires_grad;
+use crate::mode::no_grad;
 use crate::node::Edge;
 use crate::view_track::{gradient_edge, made_by};
 
-pub use run::queue_callback;
-pub(crate) use task::current_task_id;
+pub(crate) use call::current_task_id;
+pub use call::queue_callback;
+pub(crate) use streams::of_device as current_stream;
 
 /// What [`backward_with`] may be told.
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,20 +77,21 @@ pub fn backward_with(roots: &[Tensor], options: BackwardOptions<'_>) -> Result<(
         Some([]) => {
             return Err(Error::invalid_argument("`inputs` argument to `backward()` cannot be empty."));
         }
-        Some(inputs) => Some(input_edges(inputs)?),
-        None => None,
+        Some(inputs) => input_edges(inputs)?,
+        None => Vec::new(),
     };
     let create_graph = options.create_graph;
     let (edges, gradients) = roots_of(roots, options.gradients)?;
-    let task = run::Request {
+    // Inputs that are no leaves have their gradients put to them as they pass by, from now on.
+    options.inputs.unwrap_or_default().iter().try_for_each(crate::TensorAutograd::retain_grad)?;
+    let request = run::Request {
         roots: edges,
         gradients,
         keep_graph: options.retain_graph.unwrap_or(create_graph),
         create_graph,
-        outputs: outputs.unwrap_or_default(),
-        accumulate: options.inputs,
+        wanted: if options.inputs.is_some() { Wanted::Accumulated(&outputs) } else { Wanted::All },
     };
-    run::execute(task).map(drop)
+    run::execute(request).map(drop)
 }
 
 /// The gradients of `outputs` with respect to `inputs` (`torch.autograd.grad`): the sum over outputs. Nothing is
@@ -105,7 +114,7 @@ pub fn grad_with(
     options: GradOptions<'_>,
 ) -> Result<Vec<Option<Tensor>>> {
     if inputs.is_empty() {
-        return Err(Error::invalid_argument("grad requires non-empty inputs."));
+        return Err(Error::invalid_argument("`inputs` argument to `grad()` cannot be empty."));
     }
     let wanted = input_edges(inputs)?;
     let create_graph = options.create_graph;
@@ -115,8 +124,7 @@ pub fn grad_with(
         gradients,
         keep_graph: options.retain_graph.unwrap_or(create_graph),
         create_graph,
-        outputs: wanted,
-        accumulate: None,
+        wanted: Wanted::Captured(&wanted),
     };
     let mut captured = run::execute(request)?;
     for (at, (gradient, input)) in captured.iter_mut().zip(inputs).enumerate() {
@@ -124,7 +132,7 @@ pub fn grad_with(
             continue;
         }
         if options.materialize_grads {
-            *gradient = Some(input.zeros_like(TensorOptions::default())?);
+            *gradient = Some(no_grad(|| input.zeros_like(TensorOptions::default()))?);
         } else if !options.allow_unused {
             return Err(Error::invalid_argument(format!(
                 "The differentiated Tensor at index {at} appears to not have been used in the graph. Set \
@@ -133,6 +141,24 @@ pub fn grad_with(
         }
     }
     Ok(captured)
+}
+
+/// As [`grad_with`], without errors for inputs that are not used, and with the gradients of the outputs as they are:
+/// `None` is one that is not defined.
+pub(crate) fn grad_of_undefined(
+    outputs: &[Tensor],
+    inputs: &[Tensor],
+    gradients: &[Option<Tensor>],
+) -> Result<Vec<Option<Tensor>>> {
+    let wanted = input_edges(inputs)?;
+    let request = run::Request {
+        roots: outputs.iter().enumerate().map(|(at, root)| root_edge(root, at)).collect::<Result<_>>()?,
+        gradients: gradients.iter().cloned().collect(),
+        keep_graph: false,
+        create_graph: false,
+        wanted: Wanted::Captured(&wanted),
+    };
+    run::execute(request)
 }
 
 fn input_edges(inputs: &[Tensor]) -> Result<Vec<Edge>> {
@@ -159,15 +185,16 @@ fn roots_of(roots: &[Tensor], given: &[Option<Tensor>]) -> Result<Roots> {
     let mut edges = SmallVec::new();
     let mut gradients = SmallVec::new();
     for (at, root) in roots.iter().enumerate() {
-        let edge = if requires_grad(root) { gradient_edge(root)? } else { None };
-        let Some(edge) = edge else {
-            return Err(Error::invalid_argument(format!(
-                "element {at} of tensors does not require grad and does not have a grad_fn"
-            )));
-        };
+        let edge = root_edge(root, at)?;
         gradients.push(Some(match given.get(at).and_then(Option::as_ref) {
             Some(gradient) => checked(gradient, root, at)?,
-            None if root.numel() == 1 => root.ones_like(TensorOptions::default())?,
+            None if root.numel() == 1 && root.dtype().is_complex() => {
+                return Err(Error::dtype(format!(
+                    "grad can be implicitly created only for real scalar outputs but got {}",
+                    root.dtype().name()
+                )));
+            }
+            None if root.numel() == 1 => no_grad(|| root.ones_like(TensorOptions::default()))?,
             None => {
                 return Err(Error::invalid_argument(
                     "grad can be implicitly created only for scalar outputs",
@@ -177,6 +204,15 @@ fn roots_of(roots: &[Tensor], given: &[Option<Tensor>]) -> Result<Roots> {
         edges.push(edge);
     }
     Ok((edges, gradients))
+}
+
+fn root_edge(root: &Tensor, at: usize) -> Result<Edge> {
+    let edge = if requires_grad(root) { gradient_edge(root)? } else { None };
+    edge.ok_or_else(|| {
+        Error::invalid_argument(format!(
+            "element {at} of tensors does not require grad and does not have a grad_fn"
+        ))
+    })
 }
 
 fn checked(gradient: &Tensor, root: &Tensor, at: usize) -> Result<Tensor> {
@@ -189,6 +225,14 @@ fn checked(gradient: &Tensor, root: &Tensor, at: usize) -> Result<Tensor> {
                 root.sizes()
             ),
         ));
+    }
+    if gradient.dtype().is_complex() != root.dtype().is_complex() {
+        return Err(Error::dtype(format!(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: \
+             grad_output[{at}] has a dtype of {} and output[{at}] has a dtype of {}.",
+            gradient.dtype().name(),
+            root.dtype().name()
+        )));
     }
     Ok(gradient.clone())
 }

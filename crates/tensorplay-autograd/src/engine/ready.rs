@@ -12,6 +12,16 @@ pub(super) struct Ready {
     pub(super) buffer: InputBuffer,
     /// Counts the nodes of a task as they become ready.
     pub(super) order: u64,
+    pub(super) role: Role,
+}
+
+/// What a call wants of a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Role {
+    /// It runs.
+    pub(super) is_needed: bool,
+    /// Gradients that it takes are results.
+    pub(super) is_captured: bool,
 }
 
 impl Ready {

@@ -1,14 +1,19 @@
-//! The run of a [`GraphTask`] on the thread that asked for it.
+//! The run of a backward call: [`execute`], and [`step`], which runs one node.
 
-use std::cell::{Cell, RefCell};
+use std::collections::BinaryHeap;
 
 use aten::{Error, Result, Tensor};
+use c10_core::Stream;
+use c10_core::guard::{MultiStreamGuard, StreamGuard};
 use smallvec::SmallVec;
 
+use super::buffer::Held;
+use super::call::{Call, Level};
+use super::carried::Carried;
 use super::ready::Ready;
-use super::task::{GraphTask, Wanted};
-use super::validate;
-use crate::accumulate::{self, AccumulateGrad};
+use super::task::{GraphTask, Offer, Wanted};
+use super::{shared, streams, validate, worker};
+use crate::accumulate::AccumulateGrad;
 use crate::anomaly;
 use crate::gradients::Gradients;
 use crate::hooks;
@@ -19,113 +24,59 @@ use crate::node::{Edge, Node};
 /// How many backward calls within backward calls run on one stack; deeper ones run on a thread of their own.
 const DEEPEST: usize = 60;
 
-type Callback = Box<dyn FnOnce() -> Result<()> + Send>;
-
-thread_local! {
-    static DEPTH: Cell<usize> = const { Cell::new(0) };
-    /// For each call that runs on this thread, what is to be done at its end.
-    static CALLBACKS: RefCell<Vec<Vec<Callback>>> = const { RefCell::new(Vec::new()) };
-}
-
 /// What is asked for.
 pub(super) struct Request<'a> {
     pub(super) roots: SmallVec<[Edge; 1]>,
     pub(super) gradients: SmallVec<[Option<Tensor>; 1]>,
     pub(super) keep_graph: bool,
     pub(super) create_graph: bool,
-    /// The places whose gradients are wanted; none for all leaves.
-    pub(super) outputs: Vec<Edge>,
-    /// The tensors of these places, when the gradients are to be accumulated there.
-    pub(super) accumulate: Option<&'a [Tensor]>,
+    pub(super) wanted: Wanted<'a>,
 }
 
-/// Calls `f` when the backward call that this thread works for is done (`queue_callback`).
-///
-/// # Errors
-/// [`ErrorKind::InvalidArgument`](aten::ErrorKind::InvalidArgument) outside of a backward call.
-pub fn queue_callback(f: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
-    CALLBACKS.with_borrow_mut(|calls| match calls.last_mut() {
-        Some(callbacks) => {
-            callbacks.push(Box::new(f));
-            Ok(())
-        }
-        None => Err(Error::invalid_argument("Final callbacks can only be installed during backward pass.")),
-    })
+/// A task, and what is ready in it.
+pub(super) trait Access {
+    /// Calls `f` with the task. It runs no operator.
+    fn with<R>(&mut self, f: impl FnOnce(&mut GraphTask) -> R) -> R;
+
+    /// Puts a node in its queue.
+    fn push(&mut self, ready: Ready) -> Result<()>;
+
+    /// Whether nodes keep what they saved.
+    fn keeps_graph(&self) -> bool;
 }
 
 /// Runs it; the gradients that were wanted, in their order.
 pub(super) fn execute(request: Request<'_>) -> Result<Vec<Option<Tensor>>> {
-    if DEPTH.get() < DEEPEST {
+    if Level::count() < DEEPEST {
         return execute_here(request);
     }
-    // The stack of this thread may not hold another level.
-    std::thread::scope(|scope| match scope.spawn(|| execute_here(request)).join() {
-        Ok(result) => result,
-        Err(panic) => std::panic::resume_unwind(panic),
+    // The stack of this thread may not hold another level. The other thread stands for this one, which waits.
+    let (carried, home, streams) = (Carried::here(), worker::home(), streams::all_current());
+    let run = || {
+        let _carried = carried.enter();
+        let _home = worker::stand_for(home);
+        let _streams = MultiStreamGuard::new(&streams)?;
+        execute_here(request)
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, run).map_err(worker::no_thread)?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-/// The depth of calls on this thread, and the callbacks of the innermost.
-struct Level;
-
-impl Level {
-    fn enter() -> Self {
-        DEPTH.set(DEPTH.get() + 1);
-        CALLBACKS.with_borrow_mut(|calls| calls.push(Vec::new()));
-        Self
-    }
-
-    /// Does what was queued, and what that queues.
-    fn finish(&self) -> Result<()> {
-        let next = || {
-            CALLBACKS.with_borrow_mut(|calls| {
-                let callbacks = calls.last_mut()?;
-                (!callbacks.is_empty()).then(|| callbacks.remove(0))
-            })
-        };
-        while let Some(callback) = next() {
-            callback()?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Level {
-    fn drop(&mut self) {
-        DEPTH.set(DEPTH.get() - 1);
-        let callbacks = CALLBACKS.with_borrow_mut(Vec::pop);
-        drop(callbacks);
-    }
-}
-
 fn execute_here(request: Request<'_>) -> Result<Vec<Option<Tensor>>> {
-    let _mode = GradModeGuard::new(request.create_graph);
-    let runs = |result: usize| {
-        let is_leaf = request.outputs[result].node.body::<AccumulateGrad>().is_some();
-        request.accumulate.is_some() && is_leaf
+    let call = Call::new();
+    let _entered = (Level::enter(), call.enter(), GradModeGuard::new(request.create_graph));
+    let Request { roots, gradients, keep_graph, wanted, .. } = request;
+    let gradients = fit_roots(&roots, gradients)?;
+    let (task, devices) = GraphTask::new(&roots, &wanted);
+    let task = match devices.is_empty() {
+        true => Local { task, ready: BinaryHeap::new(), keep_graph }.run(&roots, gradients)?,
+        false => shared::run(task, &call, &devices, keep_graph, |task| seed(task, &roots, gradients))?,
     };
-    let wanted = (!request.outputs.is_empty()).then_some(Wanted { outputs: &request.outputs, runs: &runs });
-    let mut task = GraphTask::new(&request.roots, wanted, request.keep_graph, request.create_graph);
-    let _entered = task.enter();
-    let level = Level::enter();
-    let gradients = fit_roots(&request.roots, request.gradients)?;
-    task.seed(&request.roots, gradients)?;
-    while let Some(ready) = task.pop() {
-        step(&mut task, ready)?;
-    }
-    level.finish()?;
-    let captured = std::mem::take(&mut task.captured);
-    match request.accumulate {
-        None => Ok(captured),
-        Some(inputs) => {
-            for (input, gradient) in inputs.iter().zip(captured) {
-                if let Some(gradient) = gradient {
-                    accumulate::retain(meta_or_init(input), &gradient)?;
-                }
-            }
-            Ok(Vec::new())
-        }
-    }
+    streams::join(task.leaves)?;
+    call.finish()?;
+    Ok(task.captured)
 }
 
 /// Gradients of roots are of the roots' dtype.
@@ -137,45 +88,107 @@ fn fit_roots(
     roots.iter().zip(gradients).map(fit).collect()
 }
 
-/// Runs one node, and passes on what it gave.
-fn step(task: &mut GraphTask, Ready { node, buffer, .. }: Ready) -> Result<()> {
-    let mut gradients = buffer.into_gradients();
-    if !task.runs_all() {
-        let (captures, is_needed) = task.asked_of(&node);
-        if !captures.is_empty() {
-            run_tensor_hooks(&node, &mut gradients)?;
-            for capture in captures {
-                task.captured[capture.result].clone_from(&gradients[capture.input]);
-            }
-        }
-        if !is_needed {
-            return Ok(());
-        }
-    }
-    let given = run_node(&node, gradients, task.keep_graph)?;
-    task.distribute(&node, given)
+/// A task that is on no device but the host: its thread has it alone.
+struct Local {
+    task: GraphTask,
+    ready: BinaryHeap<Ready>,
+    keep_graph: bool,
 }
 
-/// The hooks of the tensors whose gradients these are: a leaf's are with the leaf.
-fn run_tensor_hooks(node: &Node, gradients: &mut Gradients) -> Result<()> {
-    let leaf = node.body::<AccumulateGrad>().and_then(AccumulateGrad::variable);
-    for (input, gradient) in gradients.iter_mut().enumerate() {
-        let Some(own) = gradient.take() else { continue };
-        *gradient = Some(match (leaf, node.hooks()) {
-            (Some(leaf), _) => {
-                let list = meta_or_init(leaf).state().hooks.clone();
-                hooks::run(&list, own)?
+impl Local {
+    fn run(mut self, roots: &[Edge], gradients: SmallVec<[Option<Tensor>; 1]>) -> Result<GraphTask> {
+        seed(&mut self, roots, gradients)?;
+        while let Some(ready) = self.ready.pop() {
+            step(&mut self, ready)?;
+        }
+        Ok(self.task)
+    }
+}
+
+impl Access for Local {
+    #[inline]
+    fn with<R>(&mut self, f: impl FnOnce(&mut GraphTask) -> R) -> R {
+        f(&mut self.task)
+    }
+
+    #[inline]
+    fn push(&mut self, ready: Ready) -> Result<()> {
+        self.ready.push(ready);
+        Ok(())
+    }
+
+    fn keeps_graph(&self) -> bool {
+        self.keep_graph
+    }
+}
+
+/// Gives the roots their gradients.
+fn seed(task: &mut impl Access, roots: &[Edge], gradients: SmallVec<[Option<Tensor>; 1]>) -> Result<()> {
+    roots.iter().zip(gradients).try_for_each(|(root, gradient)| deliver(task, root, gradient, None))
+}
+
+/// Passes on a gradient that was made on `producer`.
+#[inline]
+fn deliver(
+    task: &mut impl Access,
+    edge: &Edge,
+    gradient: Option<Tensor>,
+    producer: Option<Stream>,
+) -> Result<()> {
+    let mut held = match gradient {
+        Some(gradient) => Some(Held::new(gradient, producer, edge.node.stream())?),
+        None => None,
+    };
+    loop {
+        match task.with(|task| task.offer(edge, held)) {
+            Offer::Taken => return Ok(()),
+            Offer::Ready(ready) => return task.push(ready),
+            Offer::Occupied { before, gradient } => held = Some(before.add(gradient)?),
+        }
+    }
+}
+
+/// Runs one node, and passes on what it gave.
+pub(super) fn step(task: &mut impl Access, Ready { node, buffer, role, .. }: Ready) -> Result<()> {
+    let stream = node.stream();
+    let _current = stream.map(StreamGuard::new).transpose()?;
+    let mut gradients = buffer.hand_over(stream)?;
+    // Gradients that are results are as they came, unless the node only stands for the tensor.
+    if !role.is_needed {
+        run_tensor_hooks(&node, &mut gradients)?;
+    }
+    if role.is_captured {
+        task.with(|task| {
+            for capture in task.captures_of(&node) {
+                let gradient = &gradients[capture.input];
+                task.captured[capture.result].clone_from(gradient);
+                task.leaves.extend(stream.map(|stream| (stream, gradient.clone())));
             }
-            (None, Some(list)) => list.run_tensor_hooks(input, own)?,
-            (None, None) => own,
         });
+    }
+    if !role.is_needed {
+        return Ok(());
+    }
+    let given = run_node(&node, gradients, task.keeps_graph())?;
+    if let (Some(stream), Some(leaf)) = (stream, leaf_of(&node)) {
+        let gradient = meta_or_init(leaf).state().grad.clone();
+        task.with(|task| task.leaves.push((stream, gradient)));
+    }
+    for (edge, gradient) in node.next_functions().iter().zip(given) {
+        if let Some(edge) = edge {
+            deliver(task, edge, gradient, stream)?;
+        }
     }
     Ok(())
 }
 
-/// Hooks, the node itself, a check of what it gave, hooks.
-fn run_node(node: &Node, mut gradients: Gradients, keep: bool) -> Result<Gradients> {
-    if let Some(leaf) = node.body::<AccumulateGrad>().and_then(AccumulateGrad::variable) {
+fn leaf_of(node: &Node) -> Option<&Tensor> {
+    node.body::<AccumulateGrad>().and_then(AccumulateGrad::variable)
+}
+
+/// The hooks of the tensors whose gradients these are: a leaf's are with the leaf.
+fn run_tensor_hooks(node: &Node, gradients: &mut Gradients) -> Result<()> {
+    if let Some(leaf) = leaf_of(node) {
         let list = meta_or_init(leaf).state().hooks.clone();
         if !list.is_empty()
             && let Some(own) = gradients.first_mut().and_then(Option::take)
@@ -183,6 +196,12 @@ fn run_node(node: &Node, mut gradients: Gradients, keep: bool) -> Result<Gradien
             gradients[0] = Some(hooks::run(&list, own)?);
         }
     }
+    node.hooks().map_or(Ok(()), |hooks| hooks.run_tensor_hooks(gradients))
+}
+
+/// Hooks, the node itself, a check of what it gave, hooks.
+fn run_node(node: &Node, mut gradients: Gradients, keep: bool) -> Result<Gradients> {
+    run_tensor_hooks(node, &mut gradients)?;
     if let Some(hooks) = node.hooks() {
         hooks.before(&mut gradients)?;
     }

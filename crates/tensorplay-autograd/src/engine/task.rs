@@ -1,52 +1,35 @@
 //! [`GraphTask`]: one backward call, and how far it is (`torch::autograd::GraphTask`).
 
-use std::cell::Cell;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use aten::{Result, Tensor};
+use aten::Tensor;
+use c10_core::{Device, Stream};
 use smallvec::SmallVec;
 
-use super::buffer::InputBuffer;
-use super::ready::Ready;
-use crate::gradients::Gradients;
+use super::buffer::{Held, InputBuffer};
+use super::ready::{Ready, Role};
 use crate::node::{Edge, Node};
 
-thread_local! {
-    static CURRENT: Cell<u64> = const { Cell::new(0) };
-}
-
-/// The backward call that this thread works for; 0 outside of one.
-pub(crate) fn current_task_id() -> u64 {
-    CURRENT.get()
-}
-
 /// One call.
+#[derive(Debug, Default)]
 pub(super) struct GraphTask {
-    pub(super) id: u64,
-    pub(super) keep_graph: bool,
-    pub(super) create_graph: bool,
-    /// Which nodes are needed and whose gradients are wanted; `None` when all are.
-    plan: Option<Plan>,
     pending: Map<Pending>,
-    ready: BinaryHeap<Ready>,
+    captures: Map<SmallVec<[Capture; 1]>>,
+    /// How many nodes became ready.
     order: u64,
     pub(super) captured: Vec<Option<Tensor>>,
+    /// Of leaves and results on devices, the streams that they are on.
+    pub(super) leaves: Vec<(Stream, Option<Tensor>)>,
 }
 
 /// A node that waits.
 #[derive(Debug)]
 struct Pending {
     /// How many gradients are still to come.
-    dependencies: usize,
+    dependencies: u32,
+    role: Role,
     buffer: Option<InputBuffer>,
-}
-
-#[derive(Debug, Default)]
-struct Plan {
-    needed: Set,
-    captures: Map<SmallVec<[Capture; 1]>>,
 }
 
 /// Which gradient of a node goes to which place of the results.
@@ -79,172 +62,144 @@ type Map<V> = HashMap<usize, V, BuildHasherDefault<AddressHasher>>;
 type Set = HashSet<usize, BuildHasherDefault<AddressHasher>>;
 
 /// What of the graph a call needs.
-pub(super) struct Wanted<'a> {
-    /// The places whose gradients are results.
-    pub(super) outputs: &'a [Edge],
-    /// Of them, those whose node runs itself, and adds to a leaf.
-    pub(super) runs: &'a dyn Fn(usize) -> bool,
+pub(super) enum Wanted<'a> {
+    /// All that its roots depend on.
+    All,
+    /// What leads to these places, where gradients are accumulated.
+    Accumulated(&'a [Edge]),
+    /// What leads to these places, whose gradients are results.
+    Captured(&'a [Edge]),
+}
+
+/// What becomes of a gradient that a task is given.
+pub(super) enum Offer {
+    /// The task has it.
+    Taken,
+    /// The node has all that it waited for.
+    Ready(Ready),
+    /// There is one in its place: the sum is to be offered.
+    Occupied { before: Held, gradient: Held },
 }
 
 impl GraphTask {
-    /// The task of a graph below its roots.
-    pub(super) fn new(
-        roots: &[Edge],
-        wanted: Option<Wanted<'_>>,
-        keep_graph: bool,
-        create_graph: bool,
-    ) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let outputs = wanted.as_ref().map_or(&[][..], |wanted| wanted.outputs);
-        let least = outputs.iter().map(|edge| edge.node.topological()).min().unwrap_or(0);
-        let (pending, nodes) = count_dependencies(roots, least, wanted.is_some());
-        Self {
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
-            keep_graph,
-            create_graph,
-            captured: vec![None; outputs.len()],
-            plan: wanted.map(|wanted| Plan::new(&wanted, nodes)),
-            pending,
-            ready: BinaryHeap::new(),
-            order: 0,
+    /// The task of a graph below its roots, and the devices with streams that it is on.
+    pub(super) fn new(roots: &[Edge], wanted: &Wanted<'_>) -> (Self, SmallVec<[Device; 1]>) {
+        let outputs = match wanted {
+            Wanted::All => &[],
+            Wanted::Accumulated(outputs) | Wanted::Captured(outputs) => *outputs,
+        };
+        let mut task = Self::default();
+        let mut nodes = (!matches!(wanted, Wanted::All)).then(Vec::new);
+        let devices = task.count_dependencies(roots, least_topological(outputs), nodes.as_mut());
+        if let Wanted::Captured(_) = wanted {
+            task.captured = vec![None; outputs.len()];
         }
-    }
-
-    /// Makes this the call that the thread works for, until the guard is dropped.
-    pub(super) fn enter(&self) -> Entered {
-        Entered { before: CURRENT.replace(self.id) }
-    }
-
-    /// The next node to run.
-    pub(super) fn pop(&mut self) -> Option<Ready> {
-        self.ready.pop()
-    }
-
-    /// Which gradients of the node are results, and whether it runs.
-    pub(super) fn asked_of(&self, node: &Node) -> (SmallVec<[Capture; 1]>, bool) {
-        match &self.plan {
-            None => (SmallVec::new(), true),
-            Some(plan) => {
-                let address = node.address();
-                (plan.captures.get(&address).cloned().unwrap_or_default(), plan.needed.contains(&address))
-            }
+        if let Some(nodes) = nodes {
+            task.plan(wanted, outputs, nodes);
         }
+        (task, devices)
     }
 
-    /// Whether all nodes run.
-    pub(super) fn runs_all(&self) -> bool {
-        self.plan.is_none()
+    /// Which gradients of a node are results.
+    pub(super) fn captures_of(&self, node: &Node) -> SmallVec<[Capture; 1]> {
+        self.captures.get(&node.address()).cloned().unwrap_or_default()
     }
 
-    /// Gives a root its gradient.
-    pub(super) fn seed(&mut self, roots: &[Edge], gradients: SmallVec<[Option<Tensor>; 1]>) -> Result<()> {
-        for (root, gradient) in roots.iter().zip(gradients) {
-            self.deliver(root, gradient)?;
-        }
-        Ok(())
-    }
-
-    /// Passes on what a node gave. Nodes that then have all they wait for are ready.
-    pub(super) fn distribute(&mut self, node: &Node, given: Gradients) -> Result<()> {
-        for (edge, gradient) in node.next_functions().iter().zip(given) {
-            if let Some(edge) = edge {
-                self.deliver(edge, gradient)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn deliver(&mut self, edge: &Edge, gradient: Option<Tensor>) -> Result<()> {
+    /// Gives a node one of the gradients that it waits for.
+    pub(super) fn offer(&mut self, edge: &Edge, gradient: Option<Held>) -> Offer {
         let node = &edge.node;
         // Nodes that are older than all that is wanted were not counted.
-        let Some(pending) = self.pending.get_mut(&node.address()) else { return Ok(()) };
-        pending.dependencies -= 1;
-        let is_ready = pending.dependencies == 0;
+        let Some(pending) = self.pending.get_mut(&node.address()) else { return Offer::Taken };
+        let Role { is_needed, is_captured } = pending.role;
+        if !is_needed && !is_captured {
+            return Offer::Taken;
+        }
         if let Some(gradient) = gradient {
             let buffer = pending.buffer.get_or_insert_with(|| InputBuffer::new(node.num_inputs()));
-            buffer.add(edge.input, gradient)?;
+            if let Some(before) = buffer.take(edge.input) {
+                return Offer::Occupied { before, gradient };
+            }
+            buffer.put(edge.input, gradient);
         }
-        if is_ready {
-            let buffer = pending.buffer.take().unwrap_or_else(|| InputBuffer::new(node.num_inputs()));
-            self.push(node.clone(), buffer);
+        pending.dependencies -= 1;
+        if pending.dependencies > 0 {
+            return Offer::Taken;
         }
-        Ok(())
+        let buffer = pending.buffer.take().unwrap_or_else(|| InputBuffer::new(node.num_inputs()));
+        self.order += 1;
+        Offer::Ready(Ready { node: node.clone(), buffer, order: self.order, role: pending.role })
     }
 
-    fn push(&mut self, node: Node, buffer: InputBuffer) {
-        if let Some(plan) = &self.plan {
-            let address = node.address();
-            if !plan.needed.contains(&address) && !plan.captures.contains_key(&address) {
-                return;
+    /// How many gradients each node below the roots waits for; with the nodes themselves, where they are asked for.
+    fn count_dependencies(
+        &mut self,
+        roots: &[Edge],
+        least: u64,
+        mut nodes: Option<&mut Vec<Node>>,
+    ) -> SmallVec<[Device; 1]> {
+        let mut devices = SmallVec::new();
+        let mut stack: Vec<&Node> = Vec::new();
+        let mut count = |edge: &Edge| -> bool {
+            let role = Role { is_needed: true, is_captured: false };
+            let new = || Pending { dependencies: 0, role, buffer: None };
+            let pending = self.pending.entry(edge.node.address()).or_insert_with(new);
+            pending.dependencies += 1;
+            pending.dependencies == 1
+        };
+        for root in roots {
+            if count(root) {
+                stack.push(&root.node);
             }
         }
-        self.order += 1;
-        self.ready.push(Ready { node, buffer, order: self.order });
+        while let Some(node) = stack.pop() {
+            if let Some(nodes) = &mut nodes {
+                nodes.push(node.clone());
+            }
+            if let Some(stream) = node.stream()
+                && !devices.contains(&stream.device())
+            {
+                devices.push(stream.device());
+            }
+            for edge in node.next_functions().iter().flatten() {
+                if edge.node.topological() >= least && count(edge) {
+                    stack.push(&edge.node);
+                }
+            }
+        }
+        devices
     }
-}
 
-impl Plan {
-    /// Nodes in order of age give: needed is what leads to something needed.
-    fn new(wanted: &Wanted<'_>, mut nodes: Vec<Node>) -> Self {
-        let mut plan = Self::default();
-        for (result, edge) in wanted.outputs.iter().enumerate() {
+    /// Says of each node what is wanted of it. In the order of age: needed is what leads to something wanted.
+    fn plan(&mut self, wanted: &Wanted<'_>, outputs: &[Edge], mut nodes: Vec<Node>) {
+        let mut needed = Set::default();
+        for (result, edge) in outputs.iter().enumerate() {
             let address = edge.node.address();
-            if (wanted.runs)(result) {
-                plan.needed.insert(address);
+            if let Wanted::Accumulated(_) = wanted {
+                needed.insert(address);
             } else {
-                plan.captures.entry(address).or_default().push(Capture { input: edge.input, result });
+                self.captures.entry(address).or_default().push(Capture { input: edge.input, result });
             }
         }
         nodes.sort_unstable_by_key(Node::topological);
         for node in &nodes {
             let leads = node.next_functions().iter().flatten().any(|edge| {
                 let address = edge.node.address();
-                plan.needed.contains(&address) || plan.captures.contains_key(&address)
+                needed.contains(&address) || self.captures.contains_key(&address)
             });
             if leads {
-                plan.needed.insert(node.address());
+                needed.insert(node.address());
             }
         }
-        plan
+        for (address, pending) in &mut self.pending {
+            pending.role = Role {
+                is_needed: needed.contains(address),
+                is_captured: self.captures.contains_key(address),
+            };
+        }
     }
 }
 
-/// How many gradients each node below the roots waits for; with the nodes themselves, where they are asked for.
-fn count_dependencies(roots: &[Edge], least: u64, with_nodes: bool) -> (Map<Pending>, Vec<Node>) {
-    let mut pending: Map<Pending> = Map::default();
-    let mut nodes = Vec::new();
-    let mut stack: Vec<&Node> = Vec::new();
-    let mut count = |edge: &Edge| -> bool {
-        let entry = pending.entry(edge.node.address());
-        let is_new = matches!(entry, std::collections::hash_map::Entry::Vacant(_));
-        entry.or_insert(Pending { dependencies: 0, buffer: None }).dependencies += 1;
-        is_new
-    };
-    for root in roots {
-        if count(root) {
-            stack.push(&root.node);
-        }
-    }
-    while let Some(node) = stack.pop() {
-        if with_nodes {
-            nodes.push(node.clone());
-        }
-        for edge in node.next_functions().iter().flatten() {
-            if edge.node.topological() >= least && count(edge) {
-                stack.push(&edge.node);
-            }
-        }
-    }
-    (pending, nodes)
-}
-
-/// Says which call a thread works for.
-pub(super) struct Entered {
-    before: u64,
-}
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        CURRENT.set(self.before);
-    }
+/// Nodes with a shorter way to a leaf than this lead to none of the places.
+fn least_topological(outputs: &[Edge]) -> u64 {
+    outputs.iter().map(|edge| edge.node.topological()).min().unwrap_or(0)
 }

@@ -10,21 +10,45 @@
     clippy::blocks_in_conditions,
     clippy::nonminimal_bool,
     clippy::clone_on_copy,
+    unused_braces,
     unused_parens,
+    non_snake_case,
     reason = "written by the build script from expressions of the tables"
 )]
 
-pub(crate) mod view;
+pub(crate) mod activation;
+pub(crate) mod loss;
+pub(crate) mod moment;
+pub(crate) mod norm;
+pub(crate) mod normalization;
+pub(crate) mod pointwise;
+pub(crate) mod product;
+pub(crate) mod reduce;
+pub(crate) mod scan;
+pub(crate) mod select;
 pub(crate) mod shape;
+mod metas;
+mod join;
+mod index;
+mod reduce_scatter;
+mod embedding;
+mod matmul;
+mod conv;
+mod pool;
+mod fft;
+pub(crate) mod softmax;
+pub(crate) mod special;
+pub(crate) mod view;
 
 use aten::dispatch::{Arg, DispatchKey, Kernel, Library};
 use aten::ops::handles;
 use aten::{Result, Tensor};
 use c10_core::{Scalar, ScalarType};
-use shape::scaled;
+use metas::Metas;
+use shape::{conj, kept, masked, no_derivative, scaled, total, zeros_of};
 
 use crate::formula::{Backward, Formula, Keep, Of, Save, Target};
-use crate::kernel::{Functional, InPlace, InferenceCheck, Out, View};
+use crate::kernel::{Functional, InPlace, InferenceCheck, InferenceView, Out, View};
 
 const AUTOGRAD: [DispatchKey; 1] = [DispatchKey::Autograd];
 const IN_PLACE: [DispatchKey; 1] = [DispatchKey::AdInplaceOrView];

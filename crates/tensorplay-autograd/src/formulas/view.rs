@@ -1,9 +1,50 @@
 //! Gradients of views.
 
-use aten::{Result, Tensor, TensorOptions};
+use aten::ops::handles;
+use aten::{Error, Result, Tensor, TensorOptions};
 
 use super::shape;
+use crate::node::InputMeta;
 use crate::saved::TensorMeta;
+
+/// Of `permute`: the dimensions go back.
+pub(crate) fn permute_backward(grad: &Tensor, dims: &[i64]) -> Result<Tensor> {
+    let mut back = vec![0; dims.len()];
+    for (to, from) in dims.iter().enumerate() {
+        back[shape::wrapped(*from, dims.len())] = to as i64;
+    }
+    grad.permute(&back)
+}
+
+/// Of what cuts a dimension into parts: they are joined, zeros for those without a gradient.
+pub(crate) fn parts_backward(grads: &[Option<Tensor>], parts: &[InputMeta], dim: i64) -> Result<Tensor> {
+    handles::CAT.call(&filled(grads, parts)?, dim)
+}
+
+/// Of `unbind`, likewise.
+pub(crate) fn unbind_backward(grads: &[Option<Tensor>], parts: &[InputMeta], dim: i64) -> Result<Tensor> {
+    handles::STACK.call(&filled(grads, parts)?, dim)
+}
+
+fn filled(grads: &[Option<Tensor>], parts: &[InputMeta]) -> Result<Vec<Tensor>> {
+    grads.iter().zip(parts).map(|(grad, part)| grad.clone().map_or_else(|| part.zeros(), Ok)).collect()
+}
+
+/// Of `as_strided_scatter` for what is written into, as PyTorch has it: what `src` replaced, and zeros elsewhere.
+pub(crate) fn as_strided_scatter_backward(
+    grad: &Tensor,
+    input: &TensorMeta,
+    sizes: &[i64],
+    strides: &[i64],
+    offset: Option<i64>,
+) -> Result<Tensor> {
+    let grad = grad.contiguous()?;
+    if input.strides()[..] != grad.strides()[..] {
+        return Err(Error::not_implemented("the derivative of as_strided_scatter is for contiguous tensors only"));
+    }
+    let replaced = handles::AS_STRIDED.call(&grad, sizes, strides, offset)?;
+    handles::AS_STRIDED_SCATTER.call(&shape::zeros(input)?, &replaced, sizes, strides, offset)
+}
 
 /// Of `as_strided`: each element of the gradient goes to the places of the argument's storage that it came from.
 ///
@@ -32,7 +73,7 @@ pub(crate) fn as_strided_backward(
     let options = TensorOptions::default().dtype(grad.dtype()).device(grad.device());
     let places = |sizes: &[i64], strides: &[i64], offset: i64| -> Result<Tensor> {
         let all = Tensor::arange(end - base, TensorOptions::default().device(grad.device()))?;
-        aten::ops::handles::AS_STRIDED.call(&all, sizes, strides, Some(offset - base))?.reshape(&[-1])
+        handles::AS_STRIDED.call(&all, sizes, strides, Some(offset - base))?.reshape(&[-1])
     };
     let memory = Tensor::zeros(&[end - base], options)?;
     let memory = memory.index_add(0, &places(sizes, strides, out_offset)?, &grad.reshape(&[-1])?)?;

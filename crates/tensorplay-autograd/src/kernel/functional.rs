@@ -1,6 +1,7 @@
 //! Operators that make new tensors or views.
 
-use aten::dispatch::{Arguments, Around, DispatchKeySet, Results};
+use aten::dispatch::local::is_inference_mode;
+use aten::dispatch::{Arguments, Around, DispatchKey, DispatchKeySet, Results};
 use aten::{Result, Tensor};
 
 use super::BELOW_AUTOGRAD;
@@ -51,7 +52,8 @@ pub(crate) struct View {
 impl Around for View {
     type Record = Option<Recording>;
 
-    const BELOW: DispatchKeySet = BELOW_AUTOGRAD;
+    // The kernel of ADInplaceOrView links views where this one is passed by.
+    const BELOW: DispatchKeySet = DispatchKeySet::full_after(DispatchKey::AdInplaceOrView);
 
     #[inline]
     fn concerns(_: &Tensor) -> bool {
@@ -67,7 +69,7 @@ impl Around for View {
 
     #[inline]
     fn pass_on<R>(&self, call: impl FnOnce() -> R) -> R {
-        let _below = aten::dispatch::local::AutoDispatchBelowAutograd::new();
+        let _below = aten::dispatch::local::AutoDispatchBelowADInplaceOrView::new();
         call()
     }
 
@@ -82,17 +84,45 @@ impl Around for View {
             (true, true) => Creation::MultiOutput,
             (true, false) => Creation::Default,
         };
-        arguments.tensors_of(0, &mut |base| {
-            for at in 0..results.len() {
-                if let Some(view) = results.tensor_mut(at) {
-                    view_track::link(view, base, creation);
-                }
-            }
-        });
+        link(arguments, results, creation);
         match recording {
             Some(recording) => record(self.formula, recording, results),
             None => Ok(()),
         }
+    }
+}
+
+fn link(arguments: Arguments<'_>, results: &mut Results<'_>, creation: Creation) {
+    arguments.tensors_of(0, &mut |base| {
+        for at in 0..results.len() {
+            if let Some(view) = results.tensor_mut(at) {
+                view_track::link(view, base, creation);
+            }
+        }
+    });
+}
+
+/// The kernel of ADInplaceOrView of an operator that makes views, for inference mode, where autograd's is passed by:
+/// the views that are made there of tensors that are followed are marked.
+pub(crate) struct InferenceView;
+
+impl Around for InferenceView {
+    type Record = ();
+
+    const BELOW: DispatchKeySet = DispatchKeySet::full_after(DispatchKey::AdInplaceOrView);
+
+    #[inline]
+    fn concerns(_: &Tensor) -> bool {
+        is_inference_mode()
+    }
+
+    fn before(&self, _: Arguments<'_>) -> Result<Option<()>> {
+        Ok(Some(()))
+    }
+
+    fn after(&self, (): (), arguments: Arguments<'_>, results: &mut Results<'_>) -> Result<()> {
+        link(arguments, results, Creation::InferenceMode);
+        Ok(())
     }
 }
 

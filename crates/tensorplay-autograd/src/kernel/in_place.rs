@@ -9,11 +9,14 @@ use super::recording::{self, Recording};
 use crate::formula::Formula;
 use crate::meta::requires_grad;
 use crate::mode::is_grad_enabled;
-use crate::view_track::{check_in_place, rebase_history};
+use crate::node::Edge;
+use crate::view_track::{check_in_place, rebase_history, set_made_by};
 
 /// The autograd kernel of an in-place operator.
 pub(crate) struct InPlace {
     pub(crate) formula: &'static Formula,
+    /// It changes sizes and strides and no element, as `transpose_` does: a view's base stays as it was made.
+    pub(crate) is_geometric: bool,
 }
 
 impl Around for InPlace {
@@ -46,11 +49,15 @@ impl Around for InPlace {
     fn after(&self, recording: Recording, arguments: Arguments<'_>, _: &mut Results<'_>) -> Result<()> {
         let Some(changed) = first(arguments) else { return Ok(()) };
         let node = recording.finish_in_place(self.formula, &changed)?;
+        if self.is_geometric {
+            set_made_by(&changed, Edge { node, input: 0 });
+            return Ok(());
+        }
         rebase_history(&changed, node)
     }
 }
 
-fn first(arguments: Arguments<'_>) -> Option<Tensor> {
+pub(super) fn first(arguments: Arguments<'_>) -> Option<Tensor> {
     let mut first = None;
     arguments.tensors_of(0, &mut |tensor| {
         first.get_or_insert_with(|| tensor.clone());

@@ -48,8 +48,11 @@ impl NodeHooks {
     }
 
     /// No gradient is put to a tensor that another node makes now.
-    pub(crate) fn forget_retained(&self, input: usize) {
-        self.lists().retained.retain(|(of, _)| *of != input);
+    pub(crate) fn forget_retained(&self, input: usize, tensor: &Tensor) {
+        let is_other = |(of, kept): &(usize, WeakTensor)| {
+            *of != input || kept.upgrade().is_none_or(|kept| !kept.is_same(tensor))
+        };
+        self.lists().retained.retain(is_other);
     }
 
     pub(crate) fn remove(&self, id: u64) {
@@ -66,15 +69,8 @@ impl NodeHooks {
         drop(gone);
     }
 
-    /// Runs the hooks of the tensors alone: for gradients that are captured.
-    pub(crate) fn run_tensor_hooks(&self, input: usize, gradient: Tensor) -> Result<Tensor> {
-        let hooks: Vec<_> =
-            self.lists().tensor.iter().filter(|(of, _)| *of == input).map(|(_, hook)| hook.clone()).collect();
-        hooks::run(&hooks, gradient)
-    }
-
-    /// What comes before the node: hooks of tensors, gradients that are retained, hooks of the node.
-    pub(crate) fn before(&self, gradients: &mut Gradients) -> Result<()> {
+    /// What comes first: hooks of tensors, then gradients that are retained.
+    pub(crate) fn run_tensor_hooks(&self, gradients: &mut Gradients) -> Result<()> {
         let lists = self.copy();
         for (input, hook) in lists.tensor {
             if let Some(gradient) = gradients.get_mut(input).and_then(Option::take) {
@@ -87,7 +83,12 @@ impl NodeHooks {
                 crate::accumulate::retain(meta_or_init(&tensor), gradient)?;
             }
         }
-        for (_, hook) in lists.pre {
+        Ok(())
+    }
+
+    /// What comes then: hooks of the node.
+    pub(crate) fn before(&self, gradients: &mut Gradients) -> Result<()> {
+        for (_, hook) in self.copy().pre {
             if let Some(changed) = hook(gradients)? {
                 replace("prehook", gradients, changed)?;
             }
@@ -113,10 +114,19 @@ impl NodeHooks {
 fn replace(what: &str, gradients: &mut Gradients, changed: Vec<Option<Tensor>>) -> Result<()> {
     if changed.len() != gradients.len() {
         return Err(Error::invalid_argument(format!(
-            "{what} has returned an incorrect number of gradients: expected {}, got {}",
-            gradients.len(),
-            changed.len()
+            "{what} has returned an incorrect number of values (got {}, but expected {})",
+            changed.len(),
+            gradients.len()
         )));
+    }
+    for (before, after) in gradients.iter().zip(&changed) {
+        match (before, after) {
+            (None, Some(_)) => {
+                return Err(Error::invalid_argument("can't replace a None gradient with a non-None value"));
+            }
+            (Some(before), Some(after)) => hooks::check_replaced(what, before, after)?,
+            (_, None) => {}
+        }
     }
     *gradients = changed.into();
     Ok(())

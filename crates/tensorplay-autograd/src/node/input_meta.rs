@@ -1,24 +1,36 @@
 //! [`InputMeta`]: what the gradient of a result must be like (`InputMetadata`).
 
 use aten::{Dims, Tensor};
-use c10_core::{Device, ScalarType};
+use c10_core::{Device, ScalarType, Stream};
 
-/// Sizes, dtype and device of a result, which its gradient has too.
+use crate::engine::current_stream;
+use crate::saved::TensorMeta;
+
+/// Sizes, dtype and device of a result, which its gradient has too, and the stream on which that is computed.
 #[derive(Clone, Debug)]
 pub(crate) struct InputMeta {
     pub(crate) sizes: Dims,
     pub(crate) dtype: ScalarType,
     pub(crate) device: Device,
+    /// The stream that was current on the device, if it has streams.
+    pub(crate) stream: Option<Stream>,
 }
 
 impl InputMeta {
     pub(crate) fn of(tensor: &Tensor) -> Self {
-        Self { sizes: tensor.sizes(), dtype: tensor.dtype(), device: tensor.device() }
+        let device = tensor.device();
+        Self { sizes: tensor.sizes(), dtype: tensor.dtype(), device, stream: current_stream(device) }
+    }
+
+    /// Of a result that looks like this.
+    pub(crate) fn like(meta: &TensorMeta) -> Self {
+        let device = meta.device();
+        Self { sizes: meta.sizes(), dtype: meta.dtype(), device, stream: current_stream(device) }
     }
 
     /// Of a result that is undefined or no tensor.
     pub(crate) fn undefined() -> Self {
-        Self { sizes: Dims::from(&[][..]), dtype: ScalarType::Float32, device: Device::CPU }
+        Self { sizes: Dims::from(&[][..]), dtype: ScalarType::Float32, device: Device::CPU, stream: None }
     }
 
     pub(crate) fn has_sizes_of(&self, tensor: &Tensor) -> bool {

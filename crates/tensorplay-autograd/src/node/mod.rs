@@ -15,10 +15,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use aten::Result;
+use c10_core::Stream;
 use smallvec::SmallVec;
 
 pub use edge::Edge;
-pub(crate) use garbage::Garbage;
+pub(crate) use garbage::{Garbage, collect};
 pub use hooks::NodeHookHandle;
 pub(crate) use hooks::NodeHooks;
 pub(crate) use input_meta::InputMeta;
@@ -145,6 +146,12 @@ impl Node {
 
     pub(crate) fn inputs(&self) -> &[InputMeta] {
         &self.0.header.inputs
+    }
+
+    /// The stream on which it runs; `None` for nodes of the host.
+    #[inline]
+    pub(crate) fn stream(&self) -> Option<Stream> {
+        self.inputs().iter().find_map(|input| input.stream)
     }
 
     pub(crate) fn origin(&self) -> Option<&Origin> {

@@ -3,6 +3,7 @@
 use c10_core::ScalarType;
 use serde_json::{Map, Value as Json};
 
+use super::gradients::Gradients;
 use super::outcome::Alias;
 use super::values::CaseValue;
 
@@ -23,6 +24,8 @@ pub(super) struct Case {
 pub(super) enum Expected {
     /// It gave results.
     Results(Results),
+    /// It gave results, and gradients of its arguments.
+    Gradients(Gradients),
     /// It raised this exception.
     Refusal { exception: String },
 }
@@ -53,26 +56,41 @@ impl Case {
             error.to_string().replace(" at line 1 column ", " at column ")
         })?;
         let fields = json.as_object().ok_or("a case is an object")?;
-        if fields.contains_key("grads") {
-            return Err("is a case of gradients; calls alone are run".into());
-        }
         let op = fields.get("op").and_then(Json::as_str).ok_or("a case has an `op`")?;
         if !op.contains("::") {
             return Err(format!("{op:?} is no `namespace::name.overload`"));
         }
+        let (args, kwargs) = (list(fields, "args")?, named(fields, "kwargs")?);
         let expected = match fields.get("error") {
             Some(exception) => Expected::Refusal {
                 exception: exception.as_str().ok_or("`error` is the name of an exception")?.to_owned(),
             },
+            None if fields.contains_key("grads") => Expected::Gradients(Gradients::from_json(fields)?),
             None => Expected::Results(Results::from_json(fields)?),
         };
-        Ok(Self {
-            op: op.to_owned(),
-            args: list(fields, "args")?,
-            kwargs: named(fields, "kwargs")?,
-            expected,
-            is_core: flag(fields, "core")?,
-        })
+        let case = Self { op: op.to_owned(), args, kwargs, expected, is_core: flag(fields, "core")? };
+        match case.leaves().iter().find(|path| !matches!(case.argument(path), Some(CaseValue::Tensor(_)))) {
+            Some(path) => Err(format!("requires_grad: no argument {path} is a tensor")),
+            None => Ok(case),
+        }
+    }
+
+    /// The paths of the arguments whose gradients were recorded.
+    pub(super) fn leaves(&self) -> &[String] {
+        match &self.expected {
+            Expected::Gradients(gradients) => &gradients.leaves,
+            _ => &[],
+        }
+    }
+
+    /// The argument of a path: a position or a keyword, then places in lists.
+    fn argument(&self, path: &str) -> Option<&CaseValue> {
+        let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
+        let argument = match first.parse::<usize>() {
+            Ok(position) => self.args.get(position),
+            Err(_) => self.kwargs.iter().find(|(name, _)| name == first).map(|(_, value)| value),
+        };
+        rest.map_or(argument, |rest| argument?.item(rest))
     }
 
     /// Whether Python refused the call before an overload was chosen, so that there is none to call.

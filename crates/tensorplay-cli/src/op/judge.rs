@@ -6,6 +6,7 @@
 
 use super::case::{Case, Expected, Results};
 use super::elements::Number;
+use super::gradients::Gradients;
 use super::outcome::{Alias, Outcome};
 use super::tensor_value::TensorValue;
 use super::values::CaseValue;
@@ -34,6 +35,9 @@ struct Tolerance {
 
 /// Of numbers that are not in tensors.
 const SCALAR: Tolerance = Tolerance { relative: 1e-5, absolute: 1e-6 };
+
+/// Of the elements of gradients, which have 64 bits.
+const GRADIENT: Tolerance = Tolerance { relative: 1e-7, absolute: 1e-7 };
 
 /// Operators whose `float32` results depend on the order of long sums, by the beginning of their names.
 const LOOSE: [&str; 21] = [
@@ -71,18 +75,23 @@ pub(super) fn judge(case: &Case, outcome: &Outcome) -> Verdict {
             if is_missing { Verdict::Missing } else { Verdict::Pass }
         }
         (Expected::Refusal { .. }, Outcome::Returned { .. }) => Verdict::Fail("was not refused".into()),
-        (Expected::Results(_), Outcome::Refused { text, .. }) => Verdict::Refused(text.clone()),
-        (Expected::Results(results), Outcome::Returned { out, mutated, alias }) => {
-            let name = case.op.split_once("::").map_or("", |(_, name)| name);
-            let rules = Rules {
-                is_loose: LOOSE.iter().any(|prefix| name.starts_with(prefix)),
-                compares_values: results.has_values && !results.is_ambiguous,
-            };
-            match rules.results(results, out, mutated, alias) {
-                Ok(()) => Verdict::Pass,
-                Err(reason) => Verdict::Fail(reason),
-            }
+        (_, Outcome::Refused { text, .. }) => Verdict::Refused(text.clone()),
+        (Expected::Results(results), Outcome::Returned { out, mutated, alias, .. }) => {
+            let rules = Rules::of(case, results.has_values && !results.is_ambiguous);
+            verdict(rules.results(results, out, mutated, alias))
         }
+        (Expected::Gradients(gradients), Outcome::Returned { out, grads, .. }) => {
+            let compared =
+                Rules::of(case, true).gradients(gradients, out, grads.as_deref().unwrap_or_default());
+            verdict(compared)
+        }
+    }
+}
+
+fn verdict(compared: Result<(), String>) -> Verdict {
+    match compared {
+        Ok(()) => Verdict::Pass,
+        Err(reason) => Verdict::Fail(reason),
     }
 }
 
@@ -92,6 +101,11 @@ struct Rules {
 }
 
 impl Rules {
+    fn of(case: &Case, compares_values: bool) -> Self {
+        let name = case.op.split_once("::").map_or("", |(_, name)| name);
+        Self { is_loose: LOOSE.iter().any(|prefix| name.starts_with(prefix)), compares_values }
+    }
+
     fn results(
         &self,
         results: &Results,
@@ -110,6 +124,33 @@ impl Rules {
             self.value(expected, value.unwrap_or(&CaseValue::Null), &format!("mutated {path}"))?;
         }
         aliases(results, alias)
+    }
+
+    /// Gradients have no strides that count, and zeros are as good as none.
+    fn gradients(
+        &self,
+        recorded: &Gradients,
+        out: &[CaseValue],
+        grads: &[(String, CaseValue)],
+    ) -> Result<(), String> {
+        if !recorded.is_ambiguous {
+            self.list(&recorded.out, out, "out")?;
+        }
+        recorded.grads.iter().try_for_each(|(path, expected)| {
+            let gradient = match grads.iter().find(|(name, _)| name == path).map(|(_, value)| value) {
+                Some(CaseValue::Tensor(gradient)) => Some(gradient),
+                _ => None,
+            };
+            match (expected, gradient) {
+                (None, Some(gradient)) if !is_zero(gradient) => Err(format!("grad {path}: expected none")),
+                (None, _) => Ok(()),
+                (Some(_), None) => Err(format!("grad {path}: missing")),
+                (Some(expected), Some(gradient)) => {
+                    sizes_agree(expected, gradient, &format!("grad {path}"))?;
+                    elements_agree(expected, gradient, Some(GRADIENT), &format!("grad {path}"))
+                }
+            }
+        })
     }
 
     fn list(&self, expected: &[CaseValue], values: &[CaseValue], place: &str) -> Result<(), String> {
@@ -141,12 +182,7 @@ impl Rules {
     }
 
     fn tensor(&self, expected: &TensorValue, tensor: &TensorValue, place: &str) -> Result<(), String> {
-        if tensor.dtype != expected.dtype {
-            return Err(format!("{place}: dtype {} != {}", tensor.dtype, expected.dtype));
-        }
-        if tensor.sizes != expected.sizes {
-            return Err(format!("{place}: size {:?} != {:?}", tensor.sizes, expected.sizes));
-        }
+        sizes_agree(expected, tensor, place)?;
         if expected.numel() == 0 {
             return Ok(());
         }
@@ -154,17 +190,10 @@ impl Rules {
         if expected.sizes.iter().zip(strides).any(|(&size, (a, b))| size > 1 && a != b) {
             return Err(format!("{place}: stride {:?} != {:?}", tensor.strides, expected.strides));
         }
-        let Some(expected_elements) = expected.elements().filter(|_| self.compares_values) else {
+        if !self.compares_values {
             return Ok(());
-        };
-        let elements = tensor.elements().ok_or_else(|| format!("{place}: no values"))?;
-        let tolerance = self.tolerance(expected.dtype);
-        for (index, (a, b)) in elements.zip(expected_elements).enumerate() {
-            if !numbers_agree(a, b, tolerance) {
-                return Err(format!("{place}: element {index}: {} != {}", number(a), number(b)));
-            }
         }
-        Ok(())
+        elements_agree(expected, tensor, self.tolerance(expected.dtype), place)
     }
 
     /// `None` for types that are compared exactly.
@@ -208,6 +237,43 @@ fn aliases(results: &Results, alias: &[Alias]) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+fn sizes_agree(expected: &TensorValue, tensor: &TensorValue, place: &str) -> Result<(), String> {
+    if tensor.dtype != expected.dtype {
+        return Err(format!("{place}: dtype {} != {}", tensor.dtype, expected.dtype));
+    }
+    if tensor.sizes != expected.sizes {
+        return Err(format!("{place}: size {:?} != {:?}", tensor.sizes, expected.sizes));
+    }
+    Ok(())
+}
+
+/// Compares the elements, if there are any that were recorded.
+fn elements_agree(
+    expected: &TensorValue,
+    tensor: &TensorValue,
+    tolerance: Option<Tolerance>,
+    place: &str,
+) -> Result<(), String> {
+    let Some(expected) = expected.elements() else { return Ok(()) };
+    let elements = tensor.elements().ok_or_else(|| format!("{place}: no values"))?;
+    for (index, (a, b)) in elements.zip(expected).enumerate() {
+        if !numbers_agree(a, b, tolerance) {
+            return Err(format!("{place}: element {index}: {} != {}", number(a), number(b)));
+        }
+    }
+    Ok(())
+}
+
+fn is_zero(tensor: &TensorValue) -> bool {
+    tensor.elements().is_some_and(|mut elements| {
+        elements.all(|number| match number {
+            Number::Int(value) => value == 0,
+            Number::Float(value) => value == 0.0,
+            Number::Complex(re, im) => re == 0.0 && im == 0.0,
+        })
+    })
 }
 
 fn numbers_agree(a: Number, b: Number, tolerance: Option<Tolerance>) -> bool {

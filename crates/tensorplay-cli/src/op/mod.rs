@@ -5,6 +5,7 @@ mod command;
 mod list;
 mod read;
 mod case;
+mod gradients;
 mod values;
 mod tensor_value;
 mod elements;

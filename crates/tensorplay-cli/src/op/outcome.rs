@@ -13,6 +13,8 @@ pub(super) enum Outcome {
         /// Arguments by path: those that the schema marks as written, and any other that changed.
         mutated: Vec<(String, CaseValue)>,
         alias: Vec<Alias>,
+        /// The gradients of arguments by path, `Null` where there is none; `None` when none were asked for.
+        grads: Option<Vec<(String, CaseValue)>>,
     },
     /// An error.
     Refused { text: String, kind: String },
@@ -50,20 +52,21 @@ impl Alias {
 }
 
 impl Outcome {
+    /// The refusal that an error is.
+    pub(super) fn of_error(error: &aten::Error) -> Self {
+        Self::Refused { text: error.to_string(), kind: format!("{:?}", error.kind()) }
+    }
+
     /// The line about the case of this number.
     pub(super) fn to_line(&self, line: u64) -> String {
         let mut text = format!(r#"{{"line":{line},"#);
         match self {
-            Self::Returned { out, mutated, alias } => {
+            Self::Returned { out, mutated, alias, grads } => {
                 text.push_str(r#""out":"#);
                 write_list(out, &mut text);
-                text.push_str(r#","mutated":{"#);
-                write_joined(mutated, &mut text, |(path, value), text| {
-                    write_string(path, text);
-                    text.push(':');
-                    value.write_to(text);
-                });
-                text.push_str(r#"},"alias":["#);
+                text.push_str(r#","mutated":"#);
+                write_named(mutated, &mut text);
+                text.push_str(r#","alias":["#);
                 write_joined(alias, &mut text, |Alias { out, arg, offset }, text| {
                     text.push_str(r#"{"out":"#);
                     write_string(out, text);
@@ -72,6 +75,10 @@ impl Outcome {
                     text.push_str(&format!(r#","offset":{offset}}}"#));
                 });
                 text.push(']');
+                if let Some(grads) = grads {
+                    text.push_str(r#","grads":"#);
+                    write_named(grads, &mut text);
+                }
             }
             Self::Refused { text: reason, kind } => {
                 text.push_str(r#""error":"#);
@@ -89,6 +96,16 @@ impl Outcome {
         text.push_str("}\n");
         text
     }
+}
+
+fn write_named(values: &[(String, CaseValue)], text: &mut String) {
+    text.push('{');
+    write_joined(values, text, |(path, value), text| {
+        write_string(path, text);
+        text.push(':');
+        value.write_to(text);
+    });
+    text.push('}');
 }
 
 fn write_joined<T>(items: &[T], text: &mut String, write: impl Fn(&T, &mut String)) {

@@ -3,11 +3,12 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use aten::Tensor;
 use aten::dispatch::{Argument, Dispatcher, FunctionSchema, OperatorHandle, Stack, Value};
-use aten::{ErrorKind, Tensor};
 use c10_core::{Complex, Device, Scalar};
 
-use super::case::Case;
+use super::case::{Case, Expected};
+use super::gradients::{self, Gradients};
 use super::outcome::{Alias, Outcome};
 use super::tensor_value::TensorValue;
 use super::tensors::{logical_bytes, tensor_of, value_of};
@@ -16,7 +17,11 @@ use super::values::CaseValue;
 /// Calls the operator of a case.
 pub(super) fn call(case: &Case) -> Outcome {
     let Some(call) = Call::new(case, Device::CPU) else { return Outcome::Missing };
-    match catch_unwind(AssertUnwindSafe(|| call.run())) {
+    let run = || match &case.expected {
+        Expected::Gradients(gradients) => call.run_with_gradients(gradients),
+        _ => call.run(),
+    };
+    match catch_unwind(AssertUnwindSafe(run)) {
         Ok(outcome) => outcome,
         Err(panic) => Outcome::Faulty(format!("panicked: {}", message(&*panic))),
     }
@@ -102,10 +107,38 @@ impl<'a> Call<'a> {
         Ok(stack)
     }
 
+    /// The tensor that is passed as the argument of a path.
+    pub(super) fn tensor(&self, path: &str) -> Option<&Tensor> {
+        self.tensors.iter().find(|passed| passed.path == path).map(|passed| &passed.tensor)
+    }
+
     fn run(self) -> Outcome {
         match self.results() {
-            Ok(results) => Results { tensors: self.tensors, alias: Vec::new() }.outcome(&results),
+            Ok(results) => Results { tensors: self.tensors, alias: Vec::new() }.outcome(&results, None),
             Err(error) => refused(&error, &self.tensors),
+        }
+    }
+
+    fn run_with_gradients(self, recorded: &Gradients) -> Outcome {
+        let leaves: Vec<Tensor> =
+            recorded.leaves.iter().filter_map(|path| self.tensor(path)).cloned().collect();
+        let made = leaves.iter().try_for_each(gradients::make_leaf);
+        let results = match made.and_then(|()| self.results()) {
+            Ok(results) => results,
+            Err(error) => return refused(&error, &self.tensors),
+        };
+        // What the call itself wrote stays written when the backward call is refused.
+        let grads = match recorded.compute(&results, &leaves) {
+            Ok(grads) => grads,
+            Err(error) => return Outcome::of_error(&error),
+        };
+        let values = grads.iter().map(|grad| gradients::gradient_value(grad.as_ref()));
+        let named = recorded.leaves.iter().zip(values).map(|(path, value)| Some((path.clone(), value?)));
+        match named.collect() {
+            Some(named) => {
+                Results { tensors: self.tensors, alias: Vec::new() }.outcome(&results, Some(named))
+            }
+            None => Outcome::Faulty("gave a gradient beyond its storage".into()),
         }
     }
 }
@@ -116,10 +149,7 @@ fn refused(error: &aten::Error, tensors: &[Passed<'_>]) -> Outcome {
         Some(passed) => {
             Outcome::Faulty(format!("refused with argument {} already changed: {error}", passed.path))
         }
-        None => {
-            let kind: ErrorKind = error.kind();
-            Outcome::Refused { text: error.to_string(), kind: format!("{kind:?}") }
-        }
+        None => Outcome::of_error(error),
     }
 }
 
@@ -130,7 +160,7 @@ struct Results<'a> {
 }
 
 impl Results<'_> {
-    fn outcome(mut self, results: &Stack) -> Outcome {
+    fn outcome(mut self, results: &Stack, grads: Option<Vec<(String, CaseValue)>>) -> Outcome {
         let out = results.iter().enumerate().map(|(index, value)| self.value(value, index.to_string()));
         let out: Option<Vec<CaseValue>> = out.collect();
         let written = self.tensors.iter().filter(|passed| passed.is_written || passed.has_changed());
@@ -138,7 +168,7 @@ impl Results<'_> {
             written.map(|passed| Some((passed.path.clone(), CaseValue::Tensor(value_of(&passed.tensor)?))));
         let mutated: Option<Vec<(String, CaseValue)>> = mutated.collect();
         match (out, mutated) {
-            (Some(out), Some(mutated)) => Outcome::Returned { out, mutated, alias: self.alias },
+            (Some(out), Some(mutated)) => Outcome::Returned { out, mutated, alias: self.alias, grads },
             _ => Outcome::Faulty("gave something that no case has, or a tensor beyond its storage".into()),
         }
     }

@@ -31,6 +31,7 @@ fn outcome(json: &Json) -> Result<Outcome, String> {
         out: CaseValue::list_from_json(json["out"].as_array().unwrap())?,
         mutated: named(fields, "mutated")?,
         alias: Alias::list_from_json(fields.get("alias"))?,
+        grads: fields.contains_key("grads").then(|| named(fields, "grads")).transpose()?,
     })
 }
 
@@ -185,6 +186,13 @@ fn hostile_lines_are_refused_with_their_number() {
         r#"{"op":"aten::abs","args":[],"kwargs":[],"out":[]}"#.to_owned(),
         r#"{"op":"aten::abs","args":[],"out":[],"alias":[{"out":"0"}]}"#.to_owned(),
         r#"{"op":"aten::abs","args":[],"out":[],"grads":{}}"#.to_owned(),
+        r#"{"op":"aten::abs","args":[1],"out":[],"requires_grad":["0"],"grad_out":{},"grads":{}}"#.to_owned(),
+        r#"{"op":"aten::cat","args":[[1]],"out":[],"requires_grad":["0.1"],"grad_out":{},"grads":{}}"#
+            .to_owned(),
+        r#"{"op":"aten::abs","args":[],"out":[],"requires_grad":[],"grad_out":{"0":1},"grads":{}}"#
+            .to_owned(),
+        r#"{"op":"aten::abs","args":[],"out":[],"requires_grad":[],"grad_out":{},"grads":{"0":1.0}}"#
+            .to_owned(),
         with_argument(&"[".repeat(100_000)),
     ];
     let mut text = String::new();

@@ -88,6 +88,14 @@ impl CaseValue {
         }
     }
 
+    /// What is at a path of places in lists.
+    pub(super) fn item(&self, path: &str) -> Option<&Self> {
+        path.split('.').try_fold(self, |value, place| match value {
+            Self::List(items) => items.get(place.parse::<usize>().ok()?),
+            _ => None,
+        })
+    }
+
     /// Writes the value as JSON.
     pub(super) fn write_to(&self, text: &mut String) {
         match self {

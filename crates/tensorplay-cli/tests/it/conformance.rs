@@ -56,6 +56,11 @@ fn calls_that_passed_pass() {
 }
 
 #[test]
+fn gradients_that_passed_pass() {
+    assert_no_worse("grads");
+}
+
+#[test]
 fn promotions_that_passed_pass() {
     assert_no_worse("promotion");
 }

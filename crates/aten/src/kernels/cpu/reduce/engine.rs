@@ -15,13 +15,16 @@ use crate::parallel::parallel_slice;
 use crate::simd;
 use crate::tensor::Plain;
 
-/// Elements of a block.
+/// Elements of a block that is added up one by one.
 const BLOCK: usize = 512;
+/// Elements of a block of lanes.
+const BLOCK_OF_LANES: usize = 128 * LANES;
 /// Elements that one thread takes of an output that has many.
 const CHUNK: usize = 128 * BLOCK;
 /// Outputs side by side that are reduced at once, and elements of each before they are merged.
 const COLUMNS: usize = 128;
 const ROWS: usize = 64;
+/// With more of them they would not stay in registers.
 const LANES: usize = 32;
 
 /// A reduction: what is kept of the elements seen so far, and how another is added.
@@ -157,13 +160,14 @@ impl<R: Reducer> Walk<'_, R> {
 
     #[inline(always)]
     fn inlined_range(&self, base: usize, span: Range<usize>) -> R::Acc {
-        if span.len() <= BLOCK {
+        let block = if R::VECTORISED { BLOCK_OF_LANES } else { BLOCK };
+        if span.len() <= block {
             return self.leaf(base, span);
         }
         let mut tree = Tree::new();
         let mut at = span.start;
         while at < span.end {
-            let next = span.end.min(at + BLOCK);
+            let next = span.end.min(at + block);
             let acc = self.leaf(base, at..next);
             tree.push(
                 acc,

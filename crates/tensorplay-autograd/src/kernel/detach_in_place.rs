@@ -1,0 +1,52 @@
+//! `detach_`: a tensor that becomes a leaf.
+
+use aten::dispatch::{Arguments, Around, DispatchKey, DispatchKeySet, Library, Results};
+use aten::ops::handles;
+use aten::{Error, Result, Tensor};
+
+use super::BELOW_AUTOGRAD;
+use crate::meta::meta;
+
+pub(super) fn register(library: &mut Library<'_>) -> Result<()> {
+    library.impl_kernel("detach_", &[DispatchKey::Autograd], handles::DETACH_.around(DetachInPlace))
+}
+
+struct DetachInPlace;
+
+impl Around for DetachInPlace {
+    type Record = ();
+
+    const BELOW: DispatchKeySet = BELOW_AUTOGRAD;
+
+    #[inline]
+    fn concerns(_: &Tensor) -> bool {
+        true
+    }
+
+    fn before(&self, arguments: Arguments<'_>) -> Result<Option<()>> {
+        let mut result = Ok(Some(()));
+        arguments.tensors_of(0, &mut |tensor| {
+            if tensor.view_base().is_some() {
+                result = Err(Error::invalid_argument(
+                    "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) \
+                     for training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and \
+                     hence detach_() cannot be called on these gradients. To fix this error, please refer to the \
+                     Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution.",
+                ));
+            }
+        });
+        result
+    }
+
+    fn after(&self, (): (), arguments: Arguments<'_>, _: &mut Results<'_>) -> Result<()> {
+        arguments.tensors_of(0, &mut |tensor| {
+            let Some(own) = meta(tensor) else { return };
+            let old = own.change(|state| {
+                state.is_wanted = false;
+                state.edge.take()
+            });
+            drop(old);
+        });
+        Ok(())
+    }
+}
