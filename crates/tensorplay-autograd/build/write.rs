@@ -353,7 +353,11 @@ fn rust_name(name: &str) -> String {
 /// Adds what an occurrence of a name needs, and its text.
 fn keep(line: &mut Line, of: &str, name: &str, ty: &str, rest: &str) {
     let is_meta = OF_META.iter().any(|method| rest.starts_with(method));
+    let is_late = rest.starts_with(".late()");
     let (keep, bound, binding) = match (ty, is_meta) {
+        ("&'static Tensor" | "Option<&'static Tensor>", _) if is_late => {
+            ("Tensor", format!("{name}_late"), "c.late({slot})".to_owned())
+        }
         ("&'static Tensor", true) => ("Meta", format!("{name}_meta"), "c.meta({slot})?".to_owned()),
         ("Option<&'static Tensor>", true) => {
             ("Meta", format!("{name}_meta"), "c.optional_meta({slot})".to_owned())

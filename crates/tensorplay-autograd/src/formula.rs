@@ -232,6 +232,10 @@ impl<'a> Backward<'a> {
         }
     }
 
+    pub(crate) fn late(&self, slot: usize) -> Late<'_> {
+        Late { backward: self, slot }
+    }
+
     pub(crate) fn tensors(&self, slot: usize) -> Result<Vec<Tensor>> {
         Ok(self.optional_tensors(slot)?.into_iter().flatten().collect())
     }
@@ -270,6 +274,18 @@ impl<'a> Backward<'a> {
             Saved::Value(value) => T::unbox(value.clone()),
             _ => Err(not_kept()),
         }
+    }
+}
+
+/// A tensor that is unpacked when it is asked for.
+pub(crate) struct Late<'a> {
+    backward: &'a Backward<'a>,
+    slot: usize,
+}
+
+impl Late<'_> {
+    pub(crate) fn late(&self) -> Result<Option<Tensor>> {
+        self.backward.optional(self.slot)
     }
 }
 

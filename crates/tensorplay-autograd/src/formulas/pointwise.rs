@@ -81,6 +81,13 @@ pub(crate) fn chosen(grad: &Tensor, x: &Tensor, other: &Tensor, lost: &Tensor) -
     masked(&x.eq(other)?.where_self(&(grad / 2.0)?, grad)?, lost)
 }
 
+/// `1 / (x² + y²)`; zero at the origin, which has no angle.
+pub(crate) fn inverse_square(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    let square = ((x * x)? + (y * y)?)?;
+    let zero = square.eq_scalar(0.0)?;
+    masked(&ones_where(&square, &zero)?.reciprocal()?, &zero)
+}
+
 /// The sign that was changed, times the gradient; zero at zero.
 pub(crate) fn copysign(grad: &Tensor, x: &Tensor, result: &Tensor) -> Result<Tensor> {
     let zero = x.eq_scalar(0.0)?;
