@@ -97,6 +97,7 @@ def initialisations():
         "uniform": lambda t: nn.init.uniform_(t, -2.0, 3.0),
         "normal": lambda t: nn.init.normal_(t, 1.0, 2.0),
         "trunc_normal": lambda t: nn.init.trunc_normal_(t, 0.5, 2.0, -1.0, 2.0),
+        "trunc_normal_tail": lambda t: nn.init.trunc_normal_(t, 0.5, 2.0, 3.0, 3.5),
         "xavier_uniform": lambda t: nn.init.xavier_uniform_(t, nn.init.calculate_gain("tanh")),
         "xavier_normal": nn.init.xavier_normal_,
         "kaiming_uniform": lambda t: nn.init.kaiming_uniform_(t, mode="fan_out", nonlinearity="relu"),

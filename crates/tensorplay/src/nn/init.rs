@@ -2,7 +2,8 @@
 //! draws from the default generator what PyTorch draws: under the same seed the numbers are PyTorch's.
 
 use aten::tensor::{NormalInPlaceOptions, UniformInPlaceOptions};
-use aten::{Error, Result, Tensor};
+use aten::{Error, Result, Tensor, TensorOptions};
+use c10_core::ScalarType;
 use tensorplay_autograd::no_grad;
 
 /// Which count of connections the scale follows.
@@ -63,28 +64,69 @@ pub fn normal_(tensor: &Tensor, mean: f64, std: f64) -> Result<()> {
     no_grad(|| tensor.normal_with_(NormalInPlaceOptions { mean, std, ..Default::default() }).map(drop))
 }
 
-/// Draws from the normal distribution, cut off outside `[from, to]` by the inverse of its distribution function.
+/// Draws from the normal distribution, and again where it falls outside `[from, to]`.
 ///
 /// # Errors
 /// As [`uniform_`]; [`ErrorKind::InvalidArgument`](aten::ErrorKind::InvalidArgument) for a deviation that is not
-/// positive.
+/// positive, and bounds that are not in order and finite.
 pub fn trunc_normal_(tensor: &Tensor, mean: f64, std: f64, from: f64, to: f64) -> Result<()> {
-    if !(std > 0.0 && from <= to && mean.is_finite()) {
+    if !(std > 0.0 && std.is_finite() && mean.is_finite() && from < to && from.is_finite() && to.is_finite())
+    {
         return Err(Error::invalid_argument(format!(
             "no normal distribution has mean {mean} and deviation {std} between {from} and {to}"
         )));
     }
-    // Between the values of the distribution function at both ends, uniformly, and back through its inverse.
-    let below = |x: f64| {
-        let scaled = Tensor::full(&[], (x - mean) / std / 2.0_f64.sqrt(), c10_core::ScalarType::Float64)?;
-        scaled.erf()?.item()?.to::<f64>().map_err(Error::from)
-    };
+    if tensor.is_meta() {
+        return Ok(());
+    }
     no_grad(|| {
-        uniform_(tensor, below(from)?, below(to)?)?;
-        tensor.erfinv_()?.mul_scalar_(std * 2.0_f64.sqrt())?.add_scalar_(mean)?;
-        let range = aten::tensor::ClampOptions { min: Some(from.into()), max: Some(to.into()) };
-        tensor.clamp_with_(range).map(drop)
+        // Much of the distribution is within: draw from it until all is. Otherwise draw evenly, and keep by its height.
+        let share = below((to - mean) / std)? - below((from - mean) / std)?;
+        if share > 0.3 {
+            redraw_outside(tensor, mean, std, [from, to])
+        } else {
+            reject(tensor, mean, std, [from, to])
+        }
     })
+}
+
+/// How likely a standard normal number is below `x`.
+fn below(x: f64) -> Result<f64> {
+    let erf = Tensor::full(&[], x / 2.0_f64.sqrt(), ScalarType::Float64)?.erf()?;
+    Ok((1.0 + erf.item()?.to::<f64>()?) / 2.0)
+}
+
+fn redraw_outside(tensor: &Tensor, mean: f64, std: f64, [from, to]: [f64; 2]) -> Result<()> {
+    normal_(tensor, mean, std)?;
+    loop {
+        let outside = tensor.lt_scalar(from)?.logical_or(&tensor.gt_scalar(to)?)?;
+        if !is_any(&outside)? {
+            return Ok(());
+        }
+        let again = tensor.empty_like(TensorOptions::default())?;
+        normal_(&again, mean, std)?;
+        tensor.copy_(&outside.where_self(&again, tensor)?)?;
+    }
+}
+
+fn reject(tensor: &Tensor, mean: f64, std: f64, [from, to]: [f64; 2]) -> Result<()> {
+    // The density within the bounds is highest here.
+    let peak = -0.5 * ((mean.clamp(from, to) - mean) / std).powi(2);
+    let (drawn, height) =
+        (tensor.empty_like(TensorOptions::default())?, tensor.empty_like(TensorOptions::default())?);
+    let mut pending = Tensor::ones(&tensor.sizes(), (ScalarType::Bool, tensor.device()))?;
+    while is_any(&pending)? {
+        uniform_(&drawn, from, to)?;
+        tensor.copy_(&pending.where_self(&drawn, tensor)?)?;
+        drawn.sub_scalar_(mean)?.div_scalar_(std)?.pow_scalar_(2)?.mul_scalar_(-0.5)?.sub_scalar_(peak)?;
+        uniform_(&height, 0.0, 1.0)?;
+        pending = pending.logical_and(&height.log_()?.gt(&drawn)?)?;
+    }
+    Ok(())
+}
+
+fn is_any(mask: &Tensor) -> Result<bool> {
+    Ok(mask.any()?.item()? == true)
 }
 
 /// Fills with a value.

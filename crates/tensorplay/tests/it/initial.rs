@@ -21,6 +21,7 @@ fn initialisations_draw_what_pytorch_draws() {
             "uniform" => uniform_(&filled, -2.0, 3.0),
             "normal" => normal_(&filled, 1.0, 2.0),
             "trunc_normal" => trunc_normal_(&filled, 0.5, 2.0, -1.0, 2.0),
+            "trunc_normal_tail" => trunc_normal_(&filled, 0.5, 2.0, 3.0, 3.5),
             "xavier_uniform" => xavier_uniform_(&filled, Nonlinearity::Tanh.gain()),
             "xavier_normal" => xavier_normal_(&filled, 1.0),
             "kaiming_uniform" => kaiming_uniform_(&filled, FanMode::Out, Nonlinearity::Relu),

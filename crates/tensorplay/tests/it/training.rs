@@ -192,10 +192,40 @@ fn follow(case: &Value) -> Result<()> {
             scheduler.step(&mut *optimizer)?;
         }
     }
-    for (key, wanted) in state_dict(&case["final"]) {
-        let state = model.state_dict()?;
-        let (_, got) = state.iter().find(|(other, _)| *other == key).unwrap();
-        assert_close(&format!("{name}: {key}"), got, &wanted, 1e-9);
+    let last = state_dict(&case["final"]);
+    let state = model.state_dict()?;
+    for (key, wanted) in &last {
+        let (_, got) = state.iter().find(|(other, _)| other == key).unwrap();
+        compare_state(&format!("{name}: {key}"), key, got, wanted)?;
+    }
+    let ours = loss.forward(&model.forward(&input)?, &target)?;
+    model.load_state_dict(&last)?;
+    let theirs = loss.forward(&model.forward(&input)?, &target)?;
+    assert_number(&format!("{name}: loss of the last state"), ours.item()?.to()?, theirs.item()?.to()?);
+    Ok(())
+}
+
+/// Compares one tensor of the last state.
+///
+/// Some biases have no effect: that of keys moves all scores of a query alike, and a batch norm takes away that of the
+/// convolution before it. Their gradients are what rounding leaves of zero, and optimisers that divide by the size of
+/// gradients make steps of it that differ between machines with PyTorch too: by 3e-8 for the convolution, by as much as
+/// any step for keys under weight decay. The bias of keys is left out; that of the convolution, and the mean that it is
+/// in, are compared to 1e-7.
+fn compare_state(what: &str, key: &str, got: &Tensor, wanted: &Tensor) -> Result<()> {
+    match key {
+        "layer.self_attn.in_proj_bias" => {
+            let width = got.numel() / 3;
+            for part in [0, 2] {
+                let (got, wanted) =
+                    (got.narrow(0, part * width, width)?, wanted.narrow(0, part * width, width)?);
+                assert_close(what, &got, &wanted, 1e-9);
+            }
+        }
+        "0.bias" | "1.running_mean" if what.starts_with("\"convnet\"") => {
+            assert_close(what, got, wanted, 1e-7)
+        }
+        _ => assert_close(what, got, wanted, 1e-9),
     }
     Ok(())
 }
