@@ -22,7 +22,7 @@
 //!     optimizer.step()?;
 //! }
 //! let after = model.forward(&x)?.mse_loss(&y)?;
-//! assert!(after.item()?.to::<f64>()? < 0.1 * before.item()?.to_f64()?);
+//! assert!(after.item()?.to::<f64>()? < 0.1 * before.item()?.to::<f64>()?);
 //! # Ok::<(), tensorplay::Error>(())
 //! ```
 
