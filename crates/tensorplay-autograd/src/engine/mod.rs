@@ -27,7 +27,7 @@ use crate::mode::no_grad;
 use crate::node::Edge;
 use crate::view_track::{gradient_edge, made_by};
 
-pub(crate) use call::current_task_id;
+pub(crate) use call::{current_task_id, runs_in_current};
 pub use call::queue_callback;
 pub(crate) use streams::of_device as current_stream;
 pub(crate) use unwanted::unwanted;

@@ -70,6 +70,9 @@ fn execute_here(request: Request<'_>) -> Result<Vec<Option<Tensor>>> {
     let Request { roots, gradients, keep_graph, wanted, .. } = request;
     let gradients = fit_roots(&roots, gradients)?;
     let (task, devices) = GraphTask::new(&roots, &wanted);
+    if hooks::are_awaited() {
+        call.know_nodes(task.addresses());
+    }
     let task = match devices.is_empty() {
         true => Local { task, ready: BinaryHeap::new(), keep_graph }.run(&roots, gradients)?,
         false => shared::run(task, &call, &devices, keep_graph, |task| seed(task, &roots, gradients))?,

@@ -102,6 +102,12 @@ impl GraphTask {
         (task, devices)
     }
 
+    /// The addresses of the nodes that run, or whose gradients are results.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = usize> {
+        let is_wanted = |pending: &Pending| pending.role.is_needed || pending.role.is_captured;
+        self.pending.iter().filter(move |(_, pending)| is_wanted(pending)).map(|(address, _)| *address)
+    }
+
     /// Which gradients of a node are results.
     pub(super) fn captures_of(&self, node: &Node) -> SmallVec<[Capture; 1]> {
         self.captures.get(&node.address()).cloned().unwrap_or_default()

@@ -1,6 +1,9 @@
 //! The crate at its edge.
 
 mod live;
+
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
 mod numeric;
 
 mod basics;
@@ -17,10 +20,16 @@ mod faults;
 mod deep;
 mod threads;
 mod cases;
+mod checkpoint;
+mod custom_op;
 mod formulas_images;
 mod formulas_index;
+mod formulas_losses;
+mod formulas_pointwise;
 mod formulas_products;
+mod formulas_reduce;
 mod formulas_views;
+mod function;
 mod gradcheck;
 
 use aten::{Dims, Tensor};
@@ -66,3 +75,5 @@ fn run_and(of: &Tensor, keep: bool) -> aten::Result<()> {
         ..BackwardOptions::default()
     })
 }
+mod leaf_operators;
+mod multi_grad;
