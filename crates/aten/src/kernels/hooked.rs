@@ -65,8 +65,8 @@ fn moves_whole(dest: &Tensor, src: &Tensor) -> bool {
 }
 
 /// Enqueues the copy on the current stream of the side that is a device, the source's first. Whoever uses the
-/// host's side waits for it. Between two devices the current streams wait for each other, so that the destination's
-/// next reader sees the copy as its last did not.
+/// host's side waits for it. Between two devices the current streams wait for each other: what the destination's
+/// holds comes before the copy, and what it is given later comes after it.
 fn move_storage(dest: &Tensor, src: &Storage) -> Result<()> {
     let to = dest.storage();
     let by = if src.device().is_cpu() { to.device() } else { src.device() };

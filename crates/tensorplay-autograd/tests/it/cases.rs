@@ -4,8 +4,11 @@ use std::any::Any;
 use std::sync::{Arc, Mutex};
 
 use aten::{Result, Tensor};
+use aten::tensor::LinalgVectorNormOptions;
+use c10_core::Scalar;
 use tensorplay_autograd::{
-    BackwardOptions, SavedTensorHooks, TensorAutograd, backward_with, no_grad, with_saved_tensor_hooks,
+    BackwardOptions, GradOptions, GradcheckOptions, SavedTensorHooks, TensorAutograd, backward_with, grad,
+    grad_with, gradcheck, no_grad, with_saved_tensor_hooks,
 };
 
 use crate::live::{Tracked, none_left};
@@ -80,6 +83,114 @@ fn a_result_that_is_an_input_of_backward_gets_its_gradient_also_after_a_change_i
             y.add_(&ones(&y)).unwrap();
         }
         assert!(x.grad().is_none());
+    });
+}
+
+/// Row 76.
+#[test]
+fn a_view_of_one_of_several_views_is_refused_as_that_one_is() {
+    none_left(|| {
+        let x = leaf(&[1.0, 2.0]).mul_scalar(1.0).unwrap();
+        let first = x.unbind().unwrap().remove(0);
+        let of_first = first.view(&[1]).unwrap();
+        let refused = [&first, &of_first].map(|view| view.mul_scalar_(2.0).unwrap_err().to_string());
+        insta::assert_snapshot!(refused.join("\n"), @"");
+        assert_eq!((values(&x), x.version()), (vec![1.0, 2.0], 0));
+        // A change of the base leaves its views without a node.
+        x.mul_scalar_(2.0).unwrap();
+        insta::assert_snapshot!(first.grad_fn().unwrap_err().to_string(), @"");
+        assert!(run(&first).is_err());
+    });
+}
+
+/// Row 77.
+#[test]
+fn a_part_of_a_split_is_not_changed_and_the_others_are_right() {
+    none_left(|| {
+        let leaf = leaf(&[1.0, 2.0, 3.0]);
+        let x = leaf.mul_scalar(1.0).unwrap();
+        let parts = x.split_sizes(&[1, 2]).unwrap();
+        assert!(parts[0].mul_scalar_(10.0).is_err());
+        no_grad(|| parts[0].mul_scalar_(10.0)).unwrap();
+        // What was changed behind autograd's back: no part has a node, and the whole has its own.
+        assert!(run(&parts[1].mul_scalar(2.0).unwrap_or_else(|_| parts[1].clone())).is_err());
+        run(&x).unwrap();
+        assert_eq!(grad_of(&leaf), [1.0; 3]);
+    });
+}
+
+/// Row 79.
+#[test]
+fn a_product_with_a_zero_has_the_product_of_the_others_for_a_gradient() {
+    none_left(|| {
+        for (elements, slopes) in [(&[2.0, 3.0, 0.0][..], &[0.0, 0.0, 6.0][..]), (&[0.0], &[1.0])] {
+            let x = leaf(elements);
+            x.prod().unwrap().backward().unwrap();
+            assert_eq!(grad_of(&x), slopes);
+        }
+    });
+}
+
+/// Row 80.
+#[test]
+fn a_product_with_two_zeros_has_a_second_gradient() {
+    none_left(|| {
+        let x = leaf(&[2.0, 3.0, 0.0, 0.0]);
+        let create = GradOptions { create_graph: true, ..GradOptions::default() };
+        let first = grad_with(&[x.prod().unwrap()], &[x.clone()], create).unwrap().remove(0).unwrap();
+        let mut hessian = Vec::new();
+        for at in 0..4 {
+            let kept = GradOptions { retain_graph: Some(true), ..GradOptions::default() };
+            let row = grad_with(&[first.select(0, at).unwrap()], &[x.clone()], kept).unwrap().remove(0);
+            hessian.push(values(&row.unwrap()));
+        }
+        let mut expected = vec![vec![0.0; 4]; 4];
+        (expected[2][3], expected[3][2]) = (6.0, 6.0);
+        assert_eq!(hessian, expected);
+    });
+}
+
+/// Row 82.
+#[test]
+fn the_largest_share_the_gradient_of_the_infinite_norm() {
+    none_left(|| {
+        let norm = |x: &Tensor| {
+            let options = LinalgVectorNormOptions { ord: Scalar::from(f64::INFINITY), ..Default::default() };
+            x.linalg_vector_norm_with(options).unwrap()
+        };
+        let x = leaf(&[9.0, 2.0, 9.0, -2.0, -3.0, -4.0, 7.0, 8.0, -9.0]);
+        norm(&x).backward().unwrap();
+        let third = 1.0 / 3.0;
+        assert_eq!(grad_of(&x), [third, 0.0, third, 0.0, 0.0, 0.0, 0.0, 0.0, -third]);
+        let zeros = leaf(&[0.0, 0.0]);
+        norm(&zeros).backward().unwrap();
+        assert_eq!(grad_of(&zeros), [0.0, 0.0]);
+    });
+}
+
+/// Row 83.
+#[test]
+fn logarithms_of_sums_of_nothing_have_no_nan() {
+    none_left(|| {
+        let x = leaf(&[f64::NEG_INFINITY; 2]);
+        x.logsumexp(&[0]).unwrap().backward().unwrap();
+        assert_eq!(grad_of(&x), [0.0, 0.0]);
+        let [a, b, c] = [f64::NEG_INFINITY, f64::NEG_INFINITY, 2.0].map(|number| leaf(&[number]));
+        a.logaddexp(&b).unwrap().logaddexp(&c).unwrap().backward().unwrap();
+        assert_eq!([&a, &b, &c].map(|of| grad_of(of)[0]), [0.0, 0.0, 1.0]);
+    });
+}
+
+/// Row 85.
+#[test]
+fn a_leaf_that_overlaps_itself_is_not_checked_and_has_its_gradient() {
+    none_left(|| {
+        let x = Tensor::from_elements(&[2.0]).unwrap().expand(&[3]).unwrap();
+        let x = x.detach().unwrap().requires_grad_(true).unwrap();
+        let square = |inputs: &[Tensor]| Ok(vec![inputs[0].mul(&inputs[0])?]);
+        assert!(gradcheck(square, &[x.clone()], GradcheckOptions::default()).is_err());
+        let gradient = grad(&[x.mul(&x).unwrap().sum().unwrap()], &[x]).unwrap().remove(0);
+        assert_eq!(values(&gradient), [4.0; 3]);
     });
 }
 

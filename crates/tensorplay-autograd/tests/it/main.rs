@@ -1,9 +1,8 @@
 //! The crate at its edge.
 
-mod live;
-
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod live;
 mod numeric;
 
 mod basics;
