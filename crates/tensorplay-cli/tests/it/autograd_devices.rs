@@ -31,7 +31,9 @@ fn grad_of(of: &Tensor) -> Vec<f64> {
 }
 
 fn ones(like: &Tensor) -> Tensor {
-    Tensor::ones(&like.sizes(), TensorOptions::default().dtype(ScalarType::Float64).device(like.device())).unwrap()
+    let options = TensorOptions::default().dtype(ScalarType::Float64).device(like.device());
+    // The copy is on the device, and nobody waits for it.
+    Tensor::ones(&like.sizes(), options).unwrap().deep_clone().unwrap()
 }
 
 fn run(of: &Tensor) -> Result<()> {
@@ -139,6 +141,7 @@ fn gradients_from_two_devices_add_up_where_they_meet() {
         wait(aside, current(SECOND));
         let far = with_stream(aside, || far.mul_scalar(10.0).unwrap()).unwrap();
         wait(current(SECOND), aside);
+        far.storage().record_stream(current(SECOND)).unwrap();
         let near = x.mul_scalar(2.0).unwrap().add(&x).unwrap();
         let sum = far.to(FIRST).unwrap().add(&near).unwrap();
         run(&sum).unwrap();

@@ -65,25 +65,29 @@ pub(crate) fn wait(waiter: Stream, source: Stream) {
     hooks.destroy_event(event).unwrap();
 }
 
-/// Kernels that read and write on the current stream of their device, and compute on the host in between.
+/// Kernels that read and write on the current stream of their device, and compute on the host in between. The last
+/// they do is a copy on the device, which nobody waits for.
 fn register_kernels() -> Result<()> {
     fn host(tensor: &Tensor) -> Result<Tensor> {
         tensor.to(Device::CPU)
     }
+    fn back(tensor: &Tensor, device: Device) -> Result<Tensor> {
+        tensor.to(device)?.deep_clone()
+    }
     let key = DispatchKey::new(Functionality::Dense, Backend::Cuda);
     let mut library = Library::implementing(Dispatcher::global(), "aten", key);
     library.implement("add.Tensor", |x: &Tensor, y: &Tensor, alpha: Scalar| -> Result<Tensor> {
-        handles::ADD_TENSOR.call(&host(x)?, &host(y)?, alpha)?.to(x.device())
+        back(&handles::ADD_TENSOR.call(&host(x)?, &host(y)?, alpha)?, x.device())
     })?;
     library.implement("add_.Tensor", |x: &Tensor, y: &Tensor, alpha: Scalar| -> Result<()> {
         let sum = handles::ADD_TENSOR.call(&host(x)?, &host(y)?, alpha)?;
-        x.copy_(&sum).map(drop)
+        x.copy_(&sum.to(x.device())?).map(drop)
     })?;
     library.implement("mul.Tensor", |x: &Tensor, y: &Tensor| -> Result<Tensor> {
-        host(x)?.mul(&host(y)?)?.to(x.device())
+        back(&host(x)?.mul(&host(y)?)?, x.device())
     })?;
     library.implement("mul.Scalar", |x: &Tensor, factor: Scalar| -> Result<Tensor> {
-        host(x)?.mul_scalar(factor)?.to(x.device())
+        back(&host(x)?.mul_scalar(factor)?, x.device())
     })?;
     library.keep();
     Ok(())
