@@ -132,6 +132,41 @@ fn nodes_run_on_the_streams_of_the_forward_call_and_the_callers_waits_for_them()
 }
 
 #[test]
+fn memory_of_a_gradient_that_crossed_to_another_stream_is_not_given_out_before_that_is_done() {
+    let cuda = cuda();
+    let (main, aside) = (current(FIRST), stream(FIRST));
+    let x = leaf_on(FIRST, &[1.0, 2.0]);
+    let y = x.mul_scalar(1.0).unwrap();
+    let ended: Arc<Mutex<Vec<usize>>> = Arc::default();
+    let own = Arc::clone(&ended);
+    // It lets go of the gradient that was made aside, while its own stream has work that has not run.
+    let busy = ones(&x);
+    y.register_hook(move |gradient| {
+        assert_eq!(current(FIRST), main);
+        own.lock().unwrap().push(gradient.storage().data_ptr().addr());
+        Ok(Some(busy.deep_clone()?))
+    })
+    .unwrap();
+    wait(aside, main);
+    let z = with_stream(aside, || y.mul_scalar(5.0).unwrap()).unwrap();
+    wait(main, aside);
+    run(&z).unwrap();
+    let ended = ended.lock().unwrap()[0];
+    let is_given_out = || {
+        with_stream(aside, || {
+            let others: Vec<_> = (0..64).map(|_| Tensor::empty(&[2], (ScalarType::Float64, FIRST)).unwrap()).collect();
+            others.iter().any(|other| other.storage().data_ptr().addr() == ended)
+        })
+        .unwrap()
+    };
+    assert!(!is_given_out());
+    assert_eq!(grad_of(&x), [1.0, 1.0]);
+    assert!(is_given_out());
+    drop((x, y, z));
+    cuda.finish();
+}
+
+#[test]
 fn gradients_from_two_devices_add_up_where_they_meet() {
     let cuda = cuda();
     let x = leaf_on(FIRST, &[1.0, 2.0]);
