@@ -55,12 +55,6 @@ impl Apply for CopySlices {
         Ok(given)
     }
 
-    fn release(&self) {
-        if let Some(function) = &self.function {
-            function.release();
-        }
-    }
-
     fn take_garbage(&mut self, garbage: &mut Vec<Garbage>) {
         if let Some(function) = self.function.take() {
             garbage.push(Garbage::Any(Box::new(function)));

@@ -130,10 +130,6 @@ impl TensorMeta {
     pub(crate) fn device(&self) -> Device {
         self.device
     }
-
-    pub(crate) fn is_complex(&self) -> bool {
-        self.dtype.is_complex()
-    }
 }
 
 impl SavedTensor {

@@ -3,10 +3,7 @@
 
 mod live;
 
-#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
-
 mod numeric;
-
 mod basics;
 mod order;
 mod hooks;
@@ -32,6 +29,8 @@ mod formulas_reduce;
 mod formulas_views;
 mod function;
 mod gradcheck;
+mod leaf_operators;
+mod multi_grad;
 
 use aten::{Dims, Tensor};
 
@@ -76,5 +75,3 @@ fn run_and(of: &Tensor, keep: bool) -> aten::Result<()> {
         ..BackwardOptions::default()
     })
 }
-mod leaf_operators;
-mod multi_grad;

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use serde_json::Value;
+use tensorplay::aten::tensor::TriuOptions;
 use tensorplay::nn::*;
 use tensorplay::prelude::*;
 
@@ -152,7 +153,7 @@ fn attention(name: &str) -> Result<Option<(Vec<(String, Tensor)>, Outputs)>> {
         }),
         "attention_causal" => of(MultiheadAttention::with(6, 2, batch_first)?, move |m, x| {
             let ones = Tensor::ones(&[4, 4], ScalarType::Bool)?;
-            let causal = ones.triu_with(tensorplay::aten::tensor::TriuOptions { diagonal: 1 })?;
+            let causal = ones.triu_with(TriuOptions { diagonal: 1 })?;
             let mask = AttentionMask { attention: Some(&causal), ..Default::default() };
             m.attend(&x[0], &x[0], &x[0], mask).map(both)
         }),
