@@ -8,6 +8,7 @@ use crate::numeric::{check, check_one, complex, numbers};
 
 type One = fn(&Tensor) -> Result<Tensor>;
 type Many = fn(&Tensor) -> Result<Vec<Tensor>>;
+type Change = fn(&Tensor) -> Result<()>;
 
 #[test]
 fn views_and_their_copies_put_gradients_back() {
@@ -138,7 +139,7 @@ fn what_is_written_through_views_of_views_is_followed() {
 
 #[test]
 fn geometry_is_changed_in_place() {
-    let changes: [(&str, fn(&Tensor) -> Result<()>); 8] = [
+    let changes: [(&str, Change); 8] = [
         ("transpose_", |x| x.transpose_(0, 1).map(drop)),
         ("swapaxes_", |x| handles::SWAPAXES_.call(x, 0, 1)),
         ("t_", |x| handles::T_.call(x)),
