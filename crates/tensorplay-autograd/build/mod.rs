@@ -19,14 +19,17 @@
 //! - the arguments, of the types that kernels have them in, and `result` or `result0`, `result1`, …: what is named
 //!   is kept from the forward call, for as long as one of the gradients that need it is wanted. Of a tensor of which
 //!   only `sizes()`, `strides()`, `storage_offset()`, `rank()`, `numel()`, `dtype()`, `device()`, `is_complex()` or
-//!   `meta()` is asked, only that is kept;
+//!   `meta()` is asked, only that is kept.
+//!   `late()` of a tensor hands it out, if it is there, when it is called: one that a formula does not always need may
+//!   have been changed since;
 //! - `grad` or `grad0`, `grad1`, …: the gradients of the results, zeros where they are not defined. The formula is not
 //!   run when none of those that it names is defined. `grads` has all as they are;
 //! - `wants`: for several arguments, for each whether its gradient is wanted; so for a list.
 //!
 //! `node:` names the node where PyTorch has it from another operator. `without:` names results that have no gradient.
 //! `none:` names operators whose results have none at all. The formula of an operator is that of its in-place form too,
-//! and that of a view that of its copy (`view_copy` of `view`), unless they have lines of their own.
+//! if that takes the same arguments, and that of a view that of its copy (`view_copy` of `view`), unless they have lines
+//! of their own.
 
 mod schemas;
 mod table;

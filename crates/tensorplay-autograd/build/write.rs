@@ -70,7 +70,10 @@ pub(crate) fn write(
                 schema.name, schema.handle
             ));
         }
-        let in_place = schemas.get(&schema.in_place_name()).filter(|in_place| in_place.kind == "in_place");
+        // Of the same name, but with other arguments, is `pow_.Scalar`, which is `pow.Tensor_Scalar` in place.
+        let is_form =
+            |in_place: &&Schema| in_place.kind == "in_place" && in_place.arguments == schema.arguments;
+        let in_place = schemas.get(&schema.in_place_name()).filter(is_form);
         if let Some(in_place) = in_place
             && !explicit.contains(in_place.name.as_str())
         {
@@ -222,10 +225,11 @@ fn write_formula(out: &mut String, entry: &Entry, schema: &Schema, node: &str) -
     let _ = writeln!(
         out,
         "pub(crate) static {handle}: Formula = Formula {{\n    name: {node:?},\n    targets: &[{}],\n    saves: &[{}],\n    \
-         non_differentiable: {without},\n    backward: {function},\n}};\n\nfn {function}(c: &mut Backward<'_>) -> Result<()> \
+         non_differentiable: {without},\n    fills_arguments: {},\n    backward: {function},\n}};\n\nfn {function}(c: &mut Backward<'_>) -> Result<()> \
          {{\n{body}    Ok(())\n}}\n",
         text.join(", "),
         saves.join(", "),
+        schema.kind == "writing",
     );
     Ok(())
 }
@@ -353,7 +357,11 @@ fn rust_name(name: &str) -> String {
 /// Adds what an occurrence of a name needs, and its text.
 fn keep(line: &mut Line, of: &str, name: &str, ty: &str, rest: &str) {
     let is_meta = OF_META.iter().any(|method| rest.starts_with(method));
+    let is_late = rest.starts_with(".late()");
     let (keep, bound, binding) = match (ty, is_meta) {
+        ("&'static Tensor" | "Option<&'static Tensor>", _) if is_late => {
+            ("Tensor", format!("{name}_late"), "c.late({slot})".to_owned())
+        }
         ("&'static Tensor", true) => ("Meta", format!("{name}_meta"), "c.meta({slot})?".to_owned()),
         ("Option<&'static Tensor>", true) => {
             ("Meta", format!("{name}_meta"), "c.optional_meta({slot})".to_owned())

@@ -24,7 +24,7 @@ pub(crate) fn elu_twice(
     is_result: bool,
     x: &Tensor,
 ) -> Result<Tensor> {
-    let below = x.le_scalar(0.0)?;
+    let below = x.lt_scalar(0.0)?;
     if is_result {
         return kept(&v.mul_scalar(input_scale)?, &below);
     }
@@ -75,7 +75,7 @@ pub(crate) fn softplus_twice(v: &Tensor, x: &Tensor, beta: Scalar, threshold: Sc
     masked(&made, &scaled.gt_scalar(threshold)?)
 }
 
-/// Of the gradients of `prelu`, of which that of the input is `grad`, or `weight · grad` where the input is not above
+/// Of the gradients of `prelu`, of which that of the input is `grad`, or `weight · grad` where the input is below
 /// zero, and that of the weight zero, or `input · grad`.
 pub(crate) fn prelu_twice(
     grads: &[Option<Tensor>],
@@ -83,7 +83,7 @@ pub(crate) fn prelu_twice(
     x: &Tensor,
     weight: &Tensor,
 ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-    let above = x.gt_scalar(0.0)?;
+    let above = x.ge_scalar(0.0)?;
     let (of_input, of_weight) = (grads[0].as_ref(), grads[1].as_ref());
     let through = of_input.map(|grad| above.where_self(grad, &(grad * weight)?)).transpose()?;
     let beside = of_weight.map(|grad| masked(&(grad * x)?, &above)).transpose()?;

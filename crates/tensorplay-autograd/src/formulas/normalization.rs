@@ -5,6 +5,7 @@
 
 use aten::ops::handles;
 use aten::{Result, Tensor};
+use c10_core::ScalarType;
 
 use super::shape::{mean_of, total_of};
 use crate::mode::is_grad_enabled;
@@ -30,6 +31,23 @@ impl Normalized {
     fn backward(&self, grad: &Tensor, dims: &[i64]) -> Result<Tensor> {
         let along = (&self.x * mean_of(&(grad * &self.x)?, dims)?)?;
         ((grad - mean_of(grad, dims)?)? - along)? * &self.inverse
+    }
+}
+
+impl Normalized {
+    /// What the gradient of a mean has for each of its elements.
+    fn mean_backward(&self, grad: &Tensor) -> Result<Tensor> {
+        grad.expand(&self.x.sizes())? / self.count()
+    }
+
+    /// The gradient of one over the spread.
+    fn inverse_backward(&self, grad: &Tensor) -> Result<Tensor> {
+        ((grad * (&self.inverse * &self.inverse)?)? * &self.x)? / -self.count()
+    }
+
+    /// The number of elements that statistics are of.
+    fn count(&self) -> f64 {
+        (self.x.numel() / self.inverse.numel().max(1)) as f64
     }
 }
 
@@ -69,9 +87,10 @@ pub(crate) fn layer_norm(
     ))
 }
 
-/// `sizes` are those of the batch, the channels and the rest, and the number of groups.
+/// `sizes` are those of the batch, the channels and the rest, and the number of groups. The statistics have gradients
+/// too.
 pub(crate) fn group_norm(
-    grad: &Tensor,
+    grads: &[Option<Tensor>],
     x: &Tensor,
     weight: Option<&Tensor>,
     [mean, inverse]: [&Tensor; 2],
@@ -80,23 +99,34 @@ pub(crate) fn group_norm(
     wants: [bool; 3],
 ) -> Result<Three> {
     let [batch, channels, rest, groups] = sizes;
-    if !is_grad_enabled() {
+    if let ([Some(grad), None, None], false) = (grads, is_grad_enabled()) {
         return handles::NATIVE_GROUP_NORM_BACKWARD
             .call(grad, x, mean, inverse, weight, batch, channels, rest, groups, &wants);
     }
     let shape = [batch, groups, channels / groups, rest];
-    let (grad, weight) = (
-        grad.reshape(&shape)?,
-        weight.map(|weight| weight.reshape(&[1, groups, channels / groups, 1])).transpose()?,
-    );
+    let grad = grads[0].as_ref().map(|grad| grad.reshape(&shape)).transpose()?;
+    let weight = weight.map(|weight| weight.reshape(&[1, groups, channels / groups, 1])).transpose()?;
     let normalized = Normalized::of(&x.reshape(&shape)?, &[2, 3], eps)?;
     let summed = |each: &Tensor| total_of(each, &[0, 3])?.reshape(&[channels]);
+    let of_input = || -> Result<Option<Tensor>> {
+        let parts = [
+            grad.as_ref().map(|grad| normalized.backward(&weighed(grad, weight.as_ref())?, &[2, 3])),
+            grads[1].as_ref().map(|grad| normalized.mean_backward(&grad.reshape(&[batch, groups, 1, 1])?)),
+            grads[2].as_ref().map(|grad| normalized.inverse_backward(&grad.reshape(&[batch, groups, 1, 1])?)),
+        ];
+        let mut sum: Option<Tensor> = None;
+        for part in parts.into_iter().flatten() {
+            sum = Some(match sum {
+                None => part?,
+                Some(sum) => sum.add(&part?)?,
+            });
+        }
+        sum.map(|sum| sum.reshape(&x.sizes())).transpose()
+    };
     Ok((
-        when(wants[0], || {
-            normalized.backward(&weighed(&grad, weight.as_ref())?, &[2, 3])?.reshape(&x.sizes())
-        })?,
-        when(wants[1], || summed(&(&grad * &normalized.x)?))?,
-        when(wants[2], || summed(&grad))?,
+        if wants[0] { of_input()? } else { None },
+        grad.as_ref().filter(|_| wants[1]).map(|grad| summed(&(grad * &normalized.x)?)).transpose()?,
+        grad.as_ref().filter(|_| wants[2]).map(summed).transpose()?,
     ))
 }
 
@@ -105,19 +135,21 @@ pub(crate) fn batch_norm(
     grad: &Tensor,
     x: &Tensor,
     weight: Option<&Tensor>,
-    [running_mean, running_var]: [Option<&Tensor>; 2],
+    running: impl FnOnce() -> Result<[Option<Tensor>; 2]>,
     [mean, inverse]: [&Tensor; 2],
     training: bool,
     eps: f64,
     wants: [bool; 3],
 ) -> Result<Three> {
+    // Training changes them, and does not need them.
+    let [running_mean, running_var] = if training { [None, None] } else { running()? };
     if !is_grad_enabled() {
         return handles::NATIVE_BATCH_NORM_BACKWARD.call(
             grad,
             x,
             weight,
-            running_mean,
-            running_var,
+            running_mean.as_ref(),
+            running_var.as_ref(),
             Some(mean),
             Some(inverse),
             training,
@@ -130,8 +162,8 @@ pub(crate) fn batch_norm(
     shape[1] = -1;
     let weight = weight.map(|weight| weight.reshape(&shape)).transpose()?;
     let of_output = weighed(grad, weight.as_ref())?;
-    let normalized = match (training, running_mean, running_var) {
-        (false, Some(mean), Some(var)) => {
+    let normalized = match (running_mean, running_var) {
+        (Some(mean), Some(var)) => {
             let inverse = var.add_scalar(eps)?.rsqrt()?.reshape(&shape)?;
             Normalized { x: ((x - mean.reshape(&shape)?)? * &inverse)?, inverse }
         }
@@ -148,9 +180,9 @@ pub(crate) fn batch_norm(
     ))
 }
 
-/// There is no fused operator for this one.
+/// There is no fused operator for this one. The root has a gradient too.
 pub(crate) fn rms_norm(
-    grad: &Tensor,
+    grads: &[Option<Tensor>],
     x: &Tensor,
     shape: &[i64],
     inverse: &Tensor,
@@ -162,29 +194,35 @@ pub(crate) fn rms_norm(
     let (inner, outer): (Vec<i64>, Vec<i64>) = (0..x.rank() as i64).partition(|dim| *dim >= axis as i64);
     let inverse = match is_grad_enabled() {
         false => inverse.clone(),
-        true => {
-            let eps = eps.unwrap_or(
-                if inverse.dtype() == c10_core::ScalarType::Float64
-                    || inverse.dtype() == c10_core::ScalarType::Complex128
-                {
-                    f64::EPSILON
-                } else {
-                    f32::EPSILON.into()
-                },
-            );
-            mean_of(&(x * x)?, &inner)?.add_scalar(eps)?.rsqrt()?
-        }
+        true => mean_of(&(x * x)?, &inner)?.add_scalar(rms_eps(x, eps))?.rsqrt()?,
     };
-    let scaled = (x * &inverse)?;
-    Ok((
-        when(wants[0], || {
-            let grad = weighed(grad, weight.map(Tensor::conj).transpose()?.as_ref())?;
-            let along = (scaled.conj()? * mean_of(&(&grad * scaled.conj()?)?, &inner)?)?;
-            (grad - along)? * inverse.conj()?
-        })?,
-        when(wants[1], || {
-            let each = (grad * scaled.conj()?)?;
-            if outer.is_empty() { Ok(each) } else { each.sum_dim(Some(&outer)) }
-        })?,
-    ))
+    let (scaled, inverse_conj) = ((x * &inverse)?.conj()?, inverse.conj()?);
+    let grad = grads[0].as_ref();
+    let through = |grad: &Tensor| -> Result<Tensor> {
+        let grad = weighed(grad, weight.map(Tensor::conj).transpose()?.as_ref())?;
+        let along = (&scaled * mean_of(&(&grad * &scaled)?, &inner)?)?;
+        (grad - along)? * &inverse_conj
+    };
+    // Of the root at `1 / √(mean x² + eps)`: `−x / (n root³)`.
+    let of_inverse = |grad: &Tensor| -> Result<Tensor> {
+        let count: i64 = shape.iter().product();
+        ((grad * (&inverse_conj * &inverse_conj)?)? * &scaled)? / -(count.max(1) as f64)
+    };
+    let input = match (grad, grads[1].as_ref()) {
+        _ if !wants[0] => None,
+        (Some(grad), Some(of_root)) => Some(through(grad)?.add(&of_inverse(of_root)?)?),
+        (Some(grad), None) => Some(through(grad)?),
+        (None, of_root) => of_root.map(of_inverse).transpose()?,
+    };
+    let of_weight = |grad: &Tensor| -> Result<Tensor> {
+        let each = (grad * &scaled)?;
+        if outer.is_empty() { Ok(each) } else { each.sum_dim(Some(&outer)) }
+    };
+    Ok((input, grad.filter(|_| wants[1]).map(of_weight).transpose()?))
+}
+
+/// What `_fused_rms_norm` adds where it is not told.
+fn rms_eps(x: &Tensor, eps: Option<f64>) -> f64 {
+    let wide = matches!(x.dtype(), ScalarType::Float64 | ScalarType::Complex128);
+    eps.unwrap_or(if wide { f64::EPSILON } else { f32::EPSILON.into() })
 }

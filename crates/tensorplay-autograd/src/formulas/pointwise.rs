@@ -49,8 +49,10 @@ pub(crate) fn sinc(grad: &Tensor, x: &Tensor) -> Result<Tensor> {
     let angle = (x * std::f64::consts::PI)?;
     let zero = x.eq_scalar(0.0)?;
     let above = ((&angle * angle.cos()?)? - angle.sin()?)?;
-    let below = ones_where(&(&angle * x)?, &zero)?;
-    masked(&(grad * (above / below)?.conj())?, &zero)
+    let slope = (above / ones_where(&(&angle * x)?, &zero)?)?;
+    // At zero it is zero too, but has a slope of its own.
+    let tangent = (x * (-std::f64::consts::PI * std::f64::consts::PI / 3.0))?;
+    grad * zero.where_self(&tangent, &slope)?.conj()
 }
 
 /// The second derivative of `logit`, times `scale`: none where the argument was clamped.
@@ -79,6 +81,13 @@ pub(crate) fn div_other(grad: &Tensor, x: &Tensor, other: &Tensor, rounding: Opt
 /// Of the greater or lesser of two: nothing where the other one was chosen, half where they are the same.
 pub(crate) fn chosen(grad: &Tensor, x: &Tensor, other: &Tensor, lost: &Tensor) -> Result<Tensor> {
     masked(&x.eq(other)?.where_self(&(grad / 2.0)?, grad)?, lost)
+}
+
+/// `1 / (x² + y²)`; zero at the origin, which has no angle.
+pub(crate) fn inverse_square(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    let square = ((x * x)? + (y * y)?)?;
+    let zero = square.eq_scalar(0.0)?;
+    masked(&ones_where(&square, &zero)?.reciprocal()?, &zero)
 }
 
 /// The sign that was changed, times the gradient; zero at zero.
@@ -128,8 +137,7 @@ pub(crate) fn pow_exponent(
     result: &Tensor,
 ) -> Result<Tensor> {
     let zero = base.eq_scalar(0.0)?.logical_and(&is_not_below_zero(exponent)?)?;
-    let slope = (result * base.to(result.dtype())?.log()?)?;
-    grad * masked(&slope, &zero)?.conj()
+    grad * (result * ones_where(&base.to(result.dtype())?, &zero)?.log()?)?.conj()
 }
 
 /// The same, for a base that is a number.

@@ -3,17 +3,21 @@
 use aten::{Result, Tensor, TensorOptions};
 use c10_core::Scalar;
 
-use super::shape::{kept, zeros_of};
+use super::pointwise::chosen;
+use super::shape::{kept, masked, zeros_of};
 
-/// Of a tensor kept between two others: the gradient where it was in between.
+/// Of a tensor kept between two others: the gradient where it was in between, half where it is a bound.
 pub(crate) fn clamp(grad: &Tensor, x: &Tensor, min: Option<&Tensor>, max: Option<&Tensor>) -> Result<Tensor> {
-    let inside = match (min, max) {
-        (Some(min), Some(max)) => x.ge(min)?.logical_and(&x.le(max)?)?,
-        (Some(min), None) => x.ge(min)?,
-        (None, Some(max)) => x.le(max)?,
-        (None, None) => return Ok(grad.clone()),
-    };
-    kept(grad, &inside)
+    match (min, max) {
+        (Some(min), Some(max)) => {
+            let outside = x.lt(min)?.logical_or(&x.gt(max)?)?.logical_or(&min.gt(max)?)?;
+            let is_bound = x.eq(min)?.logical_xor(&x.eq(max)?)?;
+            masked(&is_bound.where_self(&(grad / 2.0)?, grad)?, &outside)
+        }
+        (Some(min), None) => chosen(grad, x, min, &x.lt(min)?),
+        (None, Some(max)) => chosen(grad, x, max, &x.gt(max)?),
+        (None, None) => Ok(grad.clone()),
+    }
 }
 
 /// Of the lower bound: the gradient where it was chosen, which it is not where it is above the upper one.
@@ -24,8 +28,11 @@ pub(crate) fn clamp_min(
     max: Option<&Tensor>,
 ) -> Result<Tensor> {
     match (min, max) {
-        (Some(min), Some(max)) => kept(grad, &x.lt(min)?.logical_and(&min.le(max)?)?),
-        (Some(min), None) => kept(grad, &x.lt(min)?),
+        (Some(min), Some(max)) => {
+            let half = kept(&(grad / 2.0)?, &x.eq(min)?.logical_and(&min.lt(max)?)?)?;
+            x.lt(min)?.logical_and(&min.le(max)?)?.where_self(grad, &half)
+        }
+        (Some(min), None) => chosen(grad, x, min, &x.gt(min)?),
         (None, _) => zeros_of(grad),
     }
 }
@@ -38,13 +45,16 @@ pub(crate) fn clamp_max(
     max: Option<&Tensor>,
 ) -> Result<Tensor> {
     match (min, max) {
-        (Some(min), Some(max)) => kept(grad, &x.gt(max)?.logical_or(&max.lt(min)?)?),
-        (None, Some(max)) => kept(grad, &x.gt(max)?),
+        (Some(min), Some(max)) => {
+            let half = kept(&(grad / 2.0)?, &x.eq(max)?.logical_and(&min.lt(max)?)?)?;
+            x.gt(max)?.logical_or(&max.lt(min)?)?.where_self(grad, &half)
+        }
+        (None, Some(max)) => chosen(grad, x, max, &x.lt(max)?),
         (_, None) => zeros_of(grad),
     }
 }
 
-/// Of a tensor kept between two numbers.
+/// Of a tensor kept between two numbers: the gradient where it was in between, and nothing at the bounds.
 pub(crate) fn clamp_numbers(
     grad: &Tensor,
     x: &Tensor,
@@ -52,9 +62,9 @@ pub(crate) fn clamp_numbers(
     max: Option<Scalar>,
 ) -> Result<Tensor> {
     let inside = match (min, max) {
-        (Some(min), Some(max)) => x.ge_scalar(min)?.logical_and(&x.le_scalar(max)?)?,
-        (Some(min), None) => x.ge_scalar(min)?,
-        (None, Some(max)) => x.le_scalar(max)?,
+        (Some(min), Some(max)) => x.gt_scalar(min)?.logical_and(&x.lt_scalar(max)?)?,
+        (Some(min), None) => x.gt_scalar(min)?,
+        (None, Some(max)) => x.lt_scalar(max)?,
         (None, None) => return Ok(grad.clone()),
     };
     kept(grad, &inside)
