@@ -70,7 +70,10 @@ pub(crate) fn write(
                 schema.name, schema.handle
             ));
         }
-        let in_place = schemas.get(&schema.in_place_name()).filter(|in_place| in_place.kind == "in_place");
+        // Of the same name, but with other arguments, is `pow_.Scalar`, which is `pow.Tensor_Scalar` in place.
+        let is_form =
+            |in_place: &&Schema| in_place.kind == "in_place" && in_place.arguments == schema.arguments;
+        let in_place = schemas.get(&schema.in_place_name()).filter(is_form);
         if let Some(in_place) = in_place
             && !explicit.contains(in_place.name.as_str())
         {

@@ -103,6 +103,7 @@ impl FormulaBody {
             saved,
             lengths: self.lengths.as_deref(),
             given,
+            unwanted: crate::engine::unwanted(node),
             zeros: SmallVec::new(),
             unpacked: Unpacked::default(),
         };
@@ -152,6 +153,8 @@ pub(crate) struct Backward<'a> {
     saved: &'a [Saved],
     lengths: Option<&'a [usize]>,
     given: Gradients,
+    /// A bit for each edge that leads to nothing that is wanted.
+    unwanted: u64,
     /// Gradients of zeros that were made.
     zeros: SmallVec<[(usize, Tensor); 1]>,
     unpacked: Unpacked,
@@ -199,18 +202,22 @@ impl<'a> Backward<'a> {
 
     /// Whether the gradient of a target is wanted; of a list, of any in it.
     pub(crate) fn wants(&self, target: usize) -> bool {
-        self.node.next_functions()[self.span(target)].iter().any(Option::is_some)
+        self.span(target).any(|at| self.wants_edge(at))
+    }
+
+    fn wants_edge(&self, at: usize) -> bool {
+        self.node.next_functions()[at].is_some() && (at >= 64 || self.unwanted >> at & 1 == 0)
     }
 
     /// For each tensor of a list whether its gradient is wanted.
     pub(crate) fn wants_each(&self, target: usize) -> Vec<bool> {
-        self.node.next_functions()[self.span(target)].iter().map(Option::is_some).collect()
+        self.span(target).map(|at| self.wants_edge(at)).collect()
     }
 
     /// Gives the gradient of a target.
     pub(crate) fn give(&mut self, target: usize, gradient: impl IntoGradient) {
         let at = self.span(target).start;
-        if self.node.next_functions()[at].is_some() {
+        if self.wants_edge(at) {
             self.given[at] = gradient.into_gradient();
         }
     }

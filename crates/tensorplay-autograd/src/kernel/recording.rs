@@ -146,10 +146,8 @@ impl Recording {
 
 fn argument(arguments: Arguments<'_>, at: usize, keep: Keep, changed: Option<&Tensor>) -> Result<Saved> {
     let save = |tensor: &Tensor| match changed {
-        Some(changed) if changed.is_same(tensor) => {
-            let _no_grad = crate::mode::GradModeGuard::new(false);
-            SavedTensor::argument(&tensor.deep_clone()?)
-        }
+        // The copy has the history of what it is a copy of: a second derivative goes there.
+        Some(changed) if changed.is_same(tensor) => SavedTensor::argument(&tensor.deep_clone()?),
         _ => SavedTensor::argument(tensor),
     };
     match keep {
