@@ -507,6 +507,43 @@ fn an_operator_that_is_not_run_again_draws_all_the_same() {
     assert_eq!(step(true), step(false));
 }
 
+#[test]
+fn results_that_were_kept_must_be_what_they_were() {
+    let keeps_products = || {
+        let contexts = selective(|operator| match operator.name() {
+            "aten::mul.Tensor" | "aten::mul.Scalar" => CheckpointPolicy::Save,
+            _ => CheckpointPolicy::Recompute,
+        });
+        CheckpointOptions { contexts: Some(contexts.unwrap()), ..Default::default() }
+    };
+    let x = leaf(&[2.0]);
+    let changing = |x: &[Tensor]| {
+        let y = x[0].mul(&x[0])?;
+        y.add_(&y.detach()?)?;
+        y.mul(&x[0])
+    };
+    let y = checkpoint_with(changing, &[&x], keeps_products()).unwrap();
+    let error = backward(&y, false).unwrap_err().to_string();
+    assert!(
+        error.contains("Tensor cached during selective activation checkpoint has been mutated"),
+        "{error}"
+    );
+
+    let calls = Counter::default();
+    let growing = move |x: &[Tensor]| {
+        let first = calls.step() == 0;
+        let y = x[0].mul_scalar(2.0)?;
+        let y = if first { y } else { y.mul_scalar(3.0)? };
+        y.exp()
+    };
+    let y = checkpoint_with(growing, &[&x], keeps_products()).unwrap();
+    let error = backward(&y, false).unwrap_err().to_string();
+    assert!(
+        error.contains("aten::mul.Scalar encountered during backward, but not found in storage"),
+        "{error}"
+    );
+}
+
 /// Gives each tensor back that it was given, and counts.
 struct Passing(Counter);
 

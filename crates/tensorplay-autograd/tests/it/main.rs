@@ -3,8 +3,6 @@
 
 mod live;
 
-#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
-
 mod numeric;
 
 mod basics;
