@@ -43,8 +43,9 @@ impl<B: Apply + ?Sized> Drop for NodeCell<B> {
         if let Some(origin) = self.header.origin.take() {
             garbage.push(Garbage::Any(origin));
         }
-        let last = |edge: &Edge| Arc::strong_count(&edge.node.0) == 1;
-        if garbage.is_empty() && !edges.iter().flatten().any(last) {
+        // Several edges may lead to one node, and be its last handles together.
+        let may_be_last = |edge: &Edge| Arc::strong_count(&edge.node.0) <= edges.len();
+        if garbage.is_empty() && !edges.iter().flatten().any(may_be_last) {
             return;
         }
         garbage.push(Garbage::Edges(edges));
