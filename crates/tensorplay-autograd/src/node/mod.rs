@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use aten::Result;
+use c10_core::in_place::new_in_place;
 use c10_core::Stream;
 use smallvec::SmallVec;
 
@@ -110,7 +111,7 @@ impl<B: Apply> NewNode<B> {
             hooks: OnceLock::new(),
             origin: Origin::here(),
         };
-        Node(Arc::new(NodeCell { header, body: self.body }))
+        Node(new_in_place(|| NodeCell { header, body: self.body }))
     }
 }
 
