@@ -27,8 +27,8 @@ use crate::mode::no_grad;
 use crate::node::Edge;
 use crate::view_track::{gradient_edge, made_by};
 
-pub(crate) use call::{current_task_id, runs_in_current};
 pub use call::queue_callback;
+pub(crate) use call::{current_task_id, runs_in_current};
 pub(crate) use streams::of_device as current_stream;
 pub(crate) use unwanted::unwanted;
 

@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::sync::{Arc, Mutex};
 
-use aten::{Result, Tensor};
 use aten::tensor::LinalgVectorNormOptions;
+use aten::{Result, Tensor};
 use c10_core::Scalar;
 use tensorplay_autograd::{
     BackwardOptions, GradOptions, GradcheckOptions, SavedTensorHooks, TensorAutograd, backward_with, grad,
@@ -72,11 +72,14 @@ fn a_result_that_is_an_input_of_backward_gets_its_gradient_also_after_a_change_i
         for round in 0..2 {
             let root = y.mul_scalar(3.0).unwrap();
             let (gradients, inputs) = ([Some(ones(&root))], [y.clone()]);
-            backward_with(&[root], BackwardOptions {
-                gradients: &gradients,
-                inputs: Some(&inputs),
-                ..BackwardOptions::default()
-            })
+            backward_with(
+                &[root],
+                BackwardOptions {
+                    gradients: &gradients,
+                    inputs: Some(&inputs),
+                    ..BackwardOptions::default()
+                },
+            )
             .unwrap();
             assert_eq!(grad_of(&y), [3.0, 3.0], "round {round}");
             y.set_grad(None).unwrap();

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use aten::{ErrorKind, Tensor};
 use c10_core::{Device, ScalarType};
-use tensorplay_autograd::{GradOptions, HookHandle, TensorAutograd, grad, grad_with, is_grad_enabled, queue_callback};
+use tensorplay_autograd::{
+    GradOptions, HookHandle, TensorAutograd, grad, grad_with, is_grad_enabled, queue_callback,
+};
 
 use crate::live::none_left;
 use crate::{grad_of, leaf, run, run_kept, values};

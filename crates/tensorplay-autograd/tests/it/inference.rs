@@ -31,10 +31,16 @@ fn tensors_of_inference_mode_are_not_saved_nor_changed_outside() {
         run(&x.add(&made).unwrap()).unwrap();
         for changed in [made.clone(), made.narrow(0, 0, 1).unwrap()] {
             let error = changed.mul_scalar_(2.0).unwrap_err();
-            assert!(error.to_string().contains("Inplace update to inference tensor outside InferenceMode"), "{error}");
+            assert!(
+                error.to_string().contains("Inplace update to inference tensor outside InferenceMode"),
+                "{error}"
+            );
         }
         let error = made.requires_grad_(true).unwrap_err();
-        assert!(error.to_string().contains("Setting requires_grad=True on inference tensor outside"), "{error}");
+        assert!(
+            error.to_string().contains("Setting requires_grad=True on inference tensor outside"),
+            "{error}"
+        );
         made.requires_grad_(false).unwrap();
         assert_eq!(values(&made), [4.0, 8.0]);
     });

@@ -117,7 +117,9 @@ fn leaves_are_changed_in_place_under_no_grad_alone() {
         let x = leaf(&[1.0, 2.0]);
         let error = x.mul_scalar_(2.0).unwrap_err();
         assert!(
-            error.to_string().contains("a leaf Variable that requires grad is being used in an in-place operation."),
+            error
+                .to_string()
+                .contains("a leaf Variable that requires grad is being used in an in-place operation."),
             "{error}"
         );
         let error = x.narrow(0, 0, 1).unwrap().mul_scalar_(2.0).unwrap_err();

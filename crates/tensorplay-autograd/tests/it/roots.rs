@@ -28,7 +28,10 @@ fn roots_need_a_history_and_a_gradient_that_fits() {
         assert_eq!(with(complex).unwrap_err().kind(), ErrorKind::Dtype);
         let elsewhere = Tensor::ones(&[3], (ScalarType::Float64, Device::META)).unwrap();
         assert_eq!(with(elsewhere).unwrap_err().kind(), ErrorKind::Device);
-        assert!(backward_with(&[y.clone()], BackwardOptions { gradients: &[None, None], ..Default::default() }).is_err());
+        assert!(
+            backward_with(&[y.clone()], BackwardOptions { gradients: &[None, None], ..Default::default() })
+                .is_err()
+        );
         assert!(x.grad().is_none());
         // What was refused used nothing up; an integer gradient is cast.
         with(Tensor::ones(&[3], ScalarType::Int64).unwrap()).unwrap();
@@ -145,7 +148,8 @@ fn with_create_graph_gradients_have_gradients() {
         drop((first, second, third));
         // With the graph kept by the gradient, leaf and gradient hold each other until it is taken away.
         let square = x.mul(&x).unwrap();
-        backward_with(&[square], BackwardOptions { create_graph: true, ..BackwardOptions::default() }).unwrap();
+        backward_with(&[square], BackwardOptions { create_graph: true, ..BackwardOptions::default() })
+            .unwrap();
         assert!(x.grad().unwrap().requires_grad());
         x.set_grad(None).unwrap();
     });
@@ -164,9 +168,18 @@ fn gradients_are_summed_to_the_sizes_and_cast_to_the_dtype_of_what_they_are_of()
         assert_eq!(gradient.to_vec::<f32>().unwrap(), [6.0, 6.0]);
         let zeros = Tensor::zeros(&[0, 3], TensorOptions::default().dtype(ScalarType::Float64)).unwrap();
         let empty = row.mul(&zeros).unwrap();
-        assert_eq!(values(&grad_with(&[empty.clone()], &[row.clone()], GradOptions {
-            grad_outputs: &[Some(ones(&empty))],
-            ..GradOptions::default()
-        }).unwrap()[0].clone().unwrap()), [0.0; 3]);
+        assert_eq!(
+            values(
+                &grad_with(
+                    &[empty.clone()],
+                    &[row.clone()],
+                    GradOptions { grad_outputs: &[Some(ones(&empty))], ..GradOptions::default() }
+                )
+                .unwrap()[0]
+                    .clone()
+                    .unwrap()
+            ),
+            [0.0; 3]
+        );
     });
 }

@@ -49,7 +49,9 @@ fn a_base_that_was_changed_through_a_view_is_refused_with_its_new_maker() {
         let y = leaf(&[1.0, 2.0]).mul_scalar(1.0).unwrap();
         let square = y.mul(&y).unwrap();
         y.narrow(0, 0, 1).unwrap().mul_scalar_(2.0).unwrap();
-        assert!(refused(&square).contains("which is output 0 of torch::autograd::CopySlices, is at version 1"));
+        assert!(
+            refused(&square).contains("which is output 0 of torch::autograd::CopySlices, is at version 1")
+        );
     });
 }
 

@@ -17,7 +17,10 @@ fn a_change_of_a_view_is_one_of_its_base() {
         let base = x.mul_scalar(1.0).unwrap();
         let (view, other) = (base.narrow(0, 0, 2).unwrap(), base.narrow(0, 1, 2).unwrap());
         view.mul_scalar_(10.0).unwrap();
-        assert_eq!([name(&base), name(&view), name(&other)], ["CopySlices", "AsStridedBackward0", "AsStridedBackward0"]);
+        assert_eq!(
+            [name(&base), name(&view), name(&other)],
+            ["CopySlices", "AsStridedBackward0", "AsStridedBackward0"]
+        );
         assert_eq!((base.version(), view.version()), (1, 1));
         assert_eq!(values(&other), [20.0, 3.0]);
         run(&other.mul(&other).unwrap()).unwrap();

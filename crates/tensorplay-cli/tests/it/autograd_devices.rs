@@ -42,11 +42,10 @@ fn run(of: &Tensor) -> Result<()> {
 
 fn run_and(of: &Tensor, keep: bool) -> Result<()> {
     let gradients = [Some(ones(of))];
-    backward_with(&[of.clone()], BackwardOptions {
-        gradients: &gradients,
-        retain_graph: Some(keep),
-        ..BackwardOptions::default()
-    })
+    backward_with(
+        &[of.clone()],
+        BackwardOptions { gradients: &gradients, retain_graph: Some(keep), ..BackwardOptions::default() },
+    )
 }
 
 type Seen = Arc<Mutex<Vec<(String, ThreadId)>>>;
@@ -98,12 +97,15 @@ fn nodes_run_on_the_streams_of_the_forward_call_and_the_callers_waits_for_them()
         let mut branches = Vec::new();
         for (aside, factor) in [(left, 3.0), (right, 5.0)] {
             wait(aside, main);
-            let branch = with_stream(aside, || x.mul_scalar(factor).unwrap().mul_scalar(1.0).unwrap()).unwrap();
+            let branch =
+                with_stream(aside, || x.mul_scalar(factor).unwrap().mul_scalar(1.0).unwrap()).unwrap();
             branch.storage().record_stream(main).unwrap();
-            branch.register_hook(move |_| {
-                assert_eq!(current(FIRST), aside);
-                Ok(None)
-            }).unwrap();
+            branch
+                .register_hook(move |_| {
+                    assert_eq!(current(FIRST), aside);
+                    Ok(None)
+                })
+                .unwrap();
             wait(main, aside);
             branches.push(branch);
         }
@@ -111,19 +113,23 @@ fn nodes_run_on_the_streams_of_the_forward_call_and_the_callers_waits_for_them()
         sum.register_hook(move |_| {
             assert_eq!(current(FIRST), main);
             Ok(None)
-        }).unwrap();
+        })
+        .unwrap();
         // Nothing that the backward pass enqueues has run when it returns: the next reader's stream waits for it.
         let caller = if caller_is_aside { stream(FIRST) } else { main };
         wait(caller, main);
         let given = with_stream(caller, || {
             run_and(&sum, true).unwrap();
-            let given = grad_with(&[sum.clone()], &[branches[0].clone(), x.clone()], GradOptions {
-                grad_outputs: &[Some(ones(&sum))],
-                ..GradOptions::default()
-            }).unwrap();
+            let given = grad_with(
+                &[sum.clone()],
+                &[branches[0].clone(), x.clone()],
+                GradOptions { grad_outputs: &[Some(ones(&sum))], ..GradOptions::default() },
+            )
+            .unwrap();
             let given: Vec<_> = given.into_iter().map(|given| values(&given.unwrap())).collect();
             (grad_of(&x), given)
-        }).unwrap();
+        })
+        .unwrap();
         assert_eq!(given, (vec![8.0, 8.0], vec![vec![1.0, 1.0], vec![8.0, 8.0]]));
         drop((x, branches, sum));
         cuda.driver.complete_all();
@@ -154,7 +160,8 @@ fn memory_of_a_gradient_that_crossed_to_another_stream_is_not_given_out_before_t
     let ended = ended.lock().unwrap()[0];
     let is_given_out = || {
         with_stream(aside, || {
-            let others: Vec<_> = (0..64).map(|_| Tensor::empty(&[2], (ScalarType::Float64, FIRST)).unwrap()).collect();
+            let others: Vec<_> =
+                (0..64).map(|_| Tensor::empty(&[2], (ScalarType::Float64, FIRST)).unwrap()).collect();
             others.iter().any(|other| other.storage().data_ptr().addr() == ended)
         })
         .unwrap()
@@ -287,8 +294,12 @@ fn workers_have_the_modes_and_the_callbacks_of_the_call() {
         })
         .unwrap();
         let options = GradOptions { create_graph, grad_outputs: &[Some(ones(&y))], ..GradOptions::default() };
-        let first = anomaly::detect_anomaly(false, || grad_with(&[y], &[x.clone()], options)).unwrap().remove(0);
-        assert_eq!(*log.lock().unwrap(), [format!("grad {create_graph} anomaly true"), "callback".to_owned()]);
+        let first =
+            anomaly::detect_anomaly(false, || grad_with(&[y], &[x.clone()], options)).unwrap().remove(0);
+        assert_eq!(
+            *log.lock().unwrap(),
+            [format!("grad {create_graph} anomaly true"), "callback".to_owned()]
+        );
         let first = first.unwrap();
         assert_eq!((values(&first), first.requires_grad()), (vec![6.0], create_graph));
         if create_graph {
@@ -305,9 +316,8 @@ fn a_gradient_is_refused_on_another_device_unless_it_is_a_number() {
     let x = leaf_on(FIRST, &[1.0, 2.0]);
     let y = x.mul_scalar(2.0).unwrap();
     let gradients = [Some(Tensor::from_elements(&[1.0, 1.0]).unwrap())];
-    let error = y
-        .backward_with(BackwardOptions { gradients: &gradients, ..BackwardOptions::default() })
-        .unwrap_err();
+    let error =
+        y.backward_with(BackwardOptions { gradients: &gradients, ..BackwardOptions::default() }).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Device);
     run(&y).unwrap();
     assert_eq!(grad_of(&x), [2.0, 2.0]);
