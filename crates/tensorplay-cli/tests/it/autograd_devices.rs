@@ -43,7 +43,7 @@ fn run(of: &Tensor) -> Result<()> {
 fn run_and(of: &Tensor, keep: bool) -> Result<()> {
     let gradients = [Some(ones(of))];
     backward_with(
-        &[of.clone()],
+        std::slice::from_ref(of),
         BackwardOptions { gradients: &gradients, retain_graph: Some(keep), ..BackwardOptions::default() },
     )
 }
@@ -121,7 +121,7 @@ fn nodes_run_on_the_streams_of_the_forward_call_and_the_callers_waits_for_them()
         let given = with_stream(caller, || {
             run_and(&sum, true).unwrap();
             let given = grad_with(
-                &[sum.clone()],
+                std::slice::from_ref(&sum),
                 &[branches[0].clone(), x.clone()],
                 GradOptions { grad_outputs: &[Some(ones(&sum))], ..GradOptions::default() },
             )
@@ -294,8 +294,9 @@ fn workers_have_the_modes_and_the_callbacks_of_the_call() {
         })
         .unwrap();
         let options = GradOptions { create_graph, grad_outputs: &[Some(ones(&y))], ..GradOptions::default() };
-        let first =
-            anomaly::detect_anomaly(false, || grad_with(&[y], &[x.clone()], options)).unwrap().remove(0);
+        let first = anomaly::detect_anomaly(false, || grad_with(&[y], std::slice::from_ref(&x), options))
+            .unwrap()
+            .remove(0);
         assert_eq!(
             *log.lock().unwrap(),
             [format!("grad {create_graph} anomaly true"), "callback".to_owned()]
