@@ -1,0 +1,11 @@
+//! Tests of the crate at its edge.
+
+mod recorded;
+mod training;
+mod modules;
+mod module_tree;
+mod initial;
+mod losses;
+mod optimizers;
+mod schedules;
+mod data;
