@@ -36,7 +36,7 @@ fn losses_have_second_derivatives() {
         check_one("smooth_l1_loss", &two, |x| handles::SMOOTH_L1_LOSS.call(&x[0], &x[1], reduction, 0.7));
         check_one("huber_loss", &two, |x| handles::HUBER_LOSS.call(&x[0], &x[1], reduction, 0.7));
         let sign = y.sgn().unwrap();
-        check_one("soft_margin_loss", &[x.clone()], |x| {
+        check_one("soft_margin_loss", std::slice::from_ref(&x), |x| {
             handles::SOFT_MARGIN_LOSS.call(&x[0], &sign, reduction)
         });
         let pair = [shares(&[2, 3], 7), shares(&[2, 3], 8)];
@@ -48,7 +48,7 @@ fn losses_have_second_derivatives() {
             handles::BINARY_CROSS_ENTROPY_WITH_LOGITS.call(&x[0], &x[1], Some(&x[2]), Some(&x[3]), reduction)
         });
         let target = tensor![2_i64, 0].unwrap();
-        check_one("nll_loss", &[x.clone()], |x| {
+        check_one("nll_loss", std::slice::from_ref(&x), |x| {
             handles::NLL_LOSS.call(&x[0], &target, Some(&weight), reduction, 0)
         });
     }

@@ -49,7 +49,7 @@ fn a_product_with_two_zeros_has_a_second_derivative() {
     (expected[2][3], expected[3][2]) = (6.0, 6.0);
     assert_eq!(made, expected);
     let zeros = tensor![2.0_f64, 0.0, 3.0, 0.0].unwrap();
-    check_one("cumprod", &[zeros.clone()], |x| x[0].cumprod(0));
+    check_one("cumprod", std::slice::from_ref(&zeros), |x| x[0].cumprod(0));
     check_one("prod", &[zeros.reshape(&[2, 2]).unwrap()], |x| {
         handles::PROD_DIM_INT.call(&x[0], 1, true, None)
     });
