@@ -1,9 +1,8 @@
 //! The crate at its edge.
+
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking, in their helpers too")]
 
 mod live;
-
-#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod numeric;
 
