@@ -127,11 +127,6 @@ impl Apply for FormulaBody {
         self.run(node, &gradients, &taken)
     }
 
-    fn release(&self) {
-        let taken = self.saved.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(taken);
-    }
-
     fn take_garbage(&mut self, garbage: &mut Vec<Garbage>) {
         let saved = self.saved.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(saved) = saved
@@ -248,10 +243,6 @@ impl<'a> Backward<'a> {
         Late { backward: self, slot }
     }
 
-    pub(crate) fn tensors(&self, slot: usize) -> Result<Vec<Tensor>> {
-        Ok(self.optional_tensors(slot)?.into_iter().flatten().collect())
-    }
-
     pub(crate) fn optional_tensors(&self, slot: usize) -> Result<Vec<Option<Tensor>>> {
         let Saved::Tensors(list) = &self.saved[slot] else { return Err(not_kept()) };
         let unpack =
@@ -263,13 +254,6 @@ impl<'a> Backward<'a> {
         match &self.saved[slot] {
             Saved::Meta(meta) => Ok(meta),
             _ => Err(not_kept()),
-        }
-    }
-
-    pub(crate) fn optional_meta(&self, slot: usize) -> Option<&'a TensorMeta> {
-        match &self.saved[slot] {
-            Saved::Meta(meta) => Some(meta),
-            _ => None,
         }
     }
 

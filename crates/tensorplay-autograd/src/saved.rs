@@ -50,6 +50,8 @@ pub(crate) struct TensorMeta {
     storage_offset: i64,
     dtype: ScalarType,
     device: Device,
+    is_conj: bool,
+    is_neg: bool,
 }
 
 impl Saved {
@@ -94,7 +96,22 @@ impl TensorMeta {
             storage_offset: tensor.storage_offset(),
             dtype: tensor.dtype(),
             device: tensor.device(),
+            is_conj: tensor.is_conj(),
+            is_neg: tensor.is_neg(),
         }
+    }
+
+    /// Of a tensor that has the memory of this one: the same, or its conjugate or its negative, as `other` is to this
+    /// one.
+    pub(crate) fn turned_to(&self, other: &Self, tensor: &Tensor) -> Result<Tensor> {
+        let mut turned = tensor.clone();
+        if self.is_conj != other.is_conj {
+            turned = turned.conj()?;
+        }
+        if self.is_neg != other.is_neg {
+            turned = turned._neg_view()?;
+        }
+        Ok(turned)
     }
 
     /// Itself: in a table of derivatives it says that a tensor's elements are not needed.
@@ -129,10 +146,6 @@ impl TensorMeta {
 
     pub(crate) fn device(&self) -> Device {
         self.device
-    }
-
-    pub(crate) fn is_complex(&self) -> bool {
-        self.dtype.is_complex()
     }
 }
 

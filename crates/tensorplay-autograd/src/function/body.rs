@@ -102,11 +102,6 @@ impl<S: Step> Apply for FunctionBody<S> {
         self.run(step, node, gradients, saved.as_deref())
     }
 
-    fn release(&self) {
-        let taken = self.saved.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(taken);
-    }
-
     fn take_garbage(&mut self, garbage: &mut Vec<Garbage>) {
         if let Some(saved) = self.saved.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
             garbage.push(Garbage::Saved(saved));

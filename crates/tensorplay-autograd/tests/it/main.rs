@@ -5,7 +5,6 @@
 mod live;
 
 mod numeric;
-
 mod basics;
 mod order;
 mod hooks;
@@ -31,6 +30,8 @@ mod formulas_reduce;
 mod formulas_views;
 mod function;
 mod gradcheck;
+mod leaf_operators;
+mod multi_grad;
 
 use aten::{Dims, Tensor};
 
@@ -75,5 +76,3 @@ fn run_and(of: &Tensor, keep: bool) -> aten::Result<()> {
         ..BackwardOptions::default()
     })
 }
-mod leaf_operators;
-mod multi_grad;

@@ -1,5 +1,7 @@
 //! Tests of the crate at its edge.
 
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
 mod recorded;
 mod training;
 mod modules;

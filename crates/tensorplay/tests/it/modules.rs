@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use serde_json::Value;
+use tensorplay::aten::tensor::TriuOptions;
 use tensorplay::nn::*;
 use tensorplay::prelude::*;
 
@@ -16,6 +17,8 @@ pub(crate) static SEEDED: Mutex<()> = Mutex::new(());
 
 /// What a module gives for inputs.
 type Outputs = Box<dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>>;
+/// A module's parameters by name, and what it gives.
+type Called = (Vec<(String, Tensor)>, Outputs);
 
 fn forward(module: impl Forward + 'static) -> (Vec<(String, Tensor)>, Outputs) {
     of(module, |module, inputs| Ok(vec![module.forward(&inputs[0])?]))
@@ -44,7 +47,7 @@ fn make(name: &str) -> Result<(Vec<(String, Tensor)>, Outputs)> {
     Ok(activation(name)?.unwrap_or_else(|| panic!("unknown module {name}")))
 }
 
-fn layer(name: &str) -> Result<Option<(Vec<(String, Tensor)>, Outputs)>> {
+fn layer(name: &str) -> Result<Option<Called>> {
     Ok(Some(match name {
         "linear" => forward(Linear::new(5, 3)?),
         "linear_no_bias" => forward(Linear::with(5, 3, LinearConfig { bias: false, ..Default::default() })?),
@@ -132,7 +135,7 @@ fn pool(name: &str) -> Option<(Vec<(String, Tensor)>, Outputs)> {
     })
 }
 
-fn attention(name: &str) -> Result<Option<(Vec<(String, Tensor)>, Outputs)>> {
+fn attention(name: &str) -> Result<Option<Called>> {
     let batch_first = AttentionConfig { batch_first: true, ..Default::default() };
     let both = |(output, weights): (Tensor, Tensor)| vec![output, weights];
     Ok(Some(match name {
@@ -152,7 +155,7 @@ fn attention(name: &str) -> Result<Option<(Vec<(String, Tensor)>, Outputs)>> {
         }),
         "attention_causal" => of(MultiheadAttention::with(6, 2, batch_first)?, move |m, x| {
             let ones = Tensor::ones(&[4, 4], ScalarType::Bool)?;
-            let causal = ones.triu_with(tensorplay::aten::tensor::TriuOptions { diagonal: 1 })?;
+            let causal = ones.triu_with(TriuOptions { diagonal: 1 })?;
             let mask = AttentionMask { attention: Some(&causal), ..Default::default() };
             m.attend(&x[0], &x[0], &x[0], mask).map(both)
         }),
@@ -160,7 +163,7 @@ fn attention(name: &str) -> Result<Option<(Vec<(String, Tensor)>, Outputs)>> {
     }))
 }
 
-fn sequence(name: &str) -> Result<Option<(Vec<(String, Tensor)>, Outputs)>> {
+fn sequence(name: &str) -> Result<Option<Called>> {
     let lstm_outputs = |(output, state): (Tensor, LstmState)| vec![output, state.hidden, state.cell];
     let gru_outputs = |(output, hidden): (Tensor, Tensor)| vec![output, hidden];
     let encoder = TransformerEncoderConfig { dim_feedforward: 8, ..Default::default() };
@@ -195,7 +198,7 @@ fn sequence(name: &str) -> Result<Option<(Vec<(String, Tensor)>, Outputs)>> {
     }))
 }
 
-fn activation(name: &str) -> Result<Option<(Vec<(String, Tensor)>, Outputs)>> {
+fn activation(name: &str) -> Result<Option<Called>> {
     Ok(Some(match name {
         "relu" => forward(Relu),
         "relu6" => forward(Relu6),
