@@ -75,6 +75,27 @@ fn right_derivatives_of_complex_numbers_pass() {
 }
 
 #[test]
+fn inputs_may_be_lazy_strided_or_no_leaves() {
+    let base = complex_leaf(&[(1.0, 2.0), (-0.5, 0.25), (0.0, -1.0)]).detach().unwrap();
+    let conjugate = base._conj().unwrap().requires_grad_(true).unwrap();
+    let negative =
+        leaf(&[1.0, -2.0, 0.5]).detach().unwrap()._neg_view().unwrap().requires_grad_(true).unwrap();
+    let made = leaf(&[1.0, -2.0, 0.5]).mul_scalar(1.5).unwrap();
+    let transposed = Tensor::from_slice(&[1.0_f64, 2.0, -3.0, 0.5], &[2, 2]).unwrap().t().unwrap();
+    let transposed = transposed.requires_grad_(true).unwrap();
+    for options in [DEFAULT(), fast()] {
+        for pair in [[&conjugate, &negative], [&negative, &made], [&transposed, &transposed]] {
+            let pair = pair.map(Tensor::clone);
+            gradcheck(product, &pair, options).unwrap();
+            gradgradcheck(product, &pair, options).unwrap();
+        }
+    }
+    let elements = conjugate.resolve_conj().unwrap().to_vec::<Complex<f64>>().unwrap();
+    assert_eq!(elements[0], Complex::new(1.0, -2.0));
+    assert_eq!(negative.resolve_neg().unwrap().to_vec::<f64>().unwrap(), [-1.0, 2.0, -0.5]);
+}
+
+#[test]
 fn a_wrong_gradient_is_told_with_both_jacobians() {
     let wrong = square_with(|gradient| gradient.mul_scalar(2.0));
     let x = leaf(&[1.0, 3.0]);

@@ -1,4 +1,5 @@
 //! The crate at its edge.
+
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking, in their helpers too")]
 #![allow(clippy::cloned_ref_to_slice_refs, reason = "lists of one tensor are written as those of two")]
 #![allow(clippy::type_complexity, reason = "logs of hooks are lists of what they saw")]

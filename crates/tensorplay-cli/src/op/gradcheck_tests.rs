@@ -4,7 +4,7 @@
 //! The points are those of the recorded calls, three of an operator. An operator without a derivative is passed over:
 //! which those are is in `docs/conformance.md`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
@@ -107,7 +107,6 @@ fn check(case: &Case, elements: usize) -> Option<[Result<()>; 2]> {
 #[test]
 fn derivatives_are_those_of_finite_differences() {
     let mut faults = Vec::new();
-    let mut without_second = BTreeSet::new();
     let mut passed = 0;
     for (op, cases) in cases() {
         for (elements, line, case) in cases {
@@ -119,11 +118,7 @@ fn derivatives_are_those_of_finite_differences() {
                 }
                 (Ok(()), Ok(())) => passed += 1,
                 (Err(error), _) if is_missing(&error) => {}
-                (Ok(()), Err(error)) if is_missing(&error) => {
-                    if !NOT_TWICE.contains(&op.as_str()) {
-                        without_second.insert(format!("{op}: {error}"));
-                    }
-                }
+                (Ok(()), Err(error)) if is_missing(&error) && NOT_TWICE.contains(&op.as_str()) => {}
                 (Err(error), _) => faults.push(format!("line {line} {op}: gradcheck: {error}")),
                 (_, Err(error)) => faults.push(format!("line {line} {op}: gradgradcheck: {error}")),
             }
@@ -131,5 +126,4 @@ fn derivatives_are_those_of_finite_differences() {
     }
     assert!(faults.is_empty(), "{} checks:\n{}", faults.len(), faults.join("\n"));
     assert!(passed > 400, "{passed}");
-    insta::assert_snapshot!(without_second.into_iter().collect::<Vec<_>>().join("\n"));
 }
