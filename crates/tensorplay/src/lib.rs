@@ -50,3 +50,13 @@ pub fn init() -> Result<()> {
 pub fn manual_seed(seed: u64) {
     aten::random::Generator::default_cpu().manual_seed(seed);
 }
+
+/// Compiles the examples of the workspace's README.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
+/// Compiles the examples of the guide to gradients, modules and training.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/training.md")]
+struct Guide;

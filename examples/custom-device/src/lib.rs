@@ -59,11 +59,6 @@ fn register_all() -> Result<()> {
     Ok(())
 }
 
-/// Compiles the examples of the workspace's README.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
-
 /// Compiles the examples of the guide to tensors.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/tensors.md")]
