@@ -183,9 +183,9 @@ impl MultiheadAttention {
         };
         let mut scores = scores;
         if let Some(mask) = mask.attention {
-            let mask = match &*mask.sizes() {
-                &[a, b] if (a, b) == (target, source) => mask.clone(),
-                &[a, b, c] if (a, b, c) == (batch * heads, target, source) => {
+            let mask = match *mask.sizes() {
+                [a, b] if (a, b) == (target, source) => mask.clone(),
+                [a, b, c] if (a, b, c) == (batch * heads, target, source) => {
                     mask.reshape(&[batch, heads, target, source])?
                 }
                 _ => return Err(misfit("attention", mask)),

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use serde_json::Value;
+use tensorplay::aten::tensor::TriuOptions;
 use tensorplay::nn::*;
 use tensorplay::prelude::*;
 
@@ -17,7 +18,10 @@ pub(crate) static SEEDED: Mutex<()> = Mutex::new(());
 /// What a module gives for inputs.
 type Outputs = Box<dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>>;
 
-fn forward(module: impl Forward + 'static) -> (Vec<(String, Tensor)>, Outputs) {
+/// The state that a module begins with, and what it gives.
+type Made = (Vec<(String, Tensor)>, Outputs);
+
+fn forward(module: impl Forward + 'static) -> Made {
     of(module, |module, inputs| Ok(vec![module.forward(&inputs[0])?]))
 }
 
@@ -25,13 +29,13 @@ fn forward(module: impl Forward + 'static) -> (Vec<(String, Tensor)>, Outputs) {
 fn of<M: Module + 'static>(
     mut module: M,
     call: impl Fn(&M, &[Tensor]) -> Result<Vec<Tensor>> + 'static,
-) -> (Vec<(String, Tensor)>, Outputs) {
+) -> Made {
     let state = module.state_dict().unwrap();
     module.eval();
     (state, Box::new(move |inputs| call(&module, inputs)))
 }
 
-fn make(name: &str) -> Result<(Vec<(String, Tensor)>, Outputs)> {
+fn make(name: &str) -> Result<Made> {
     if let Some(made) = layer(name)? {
         return Ok(made);
     }
@@ -44,7 +48,7 @@ fn make(name: &str) -> Result<(Vec<(String, Tensor)>, Outputs)> {
     Ok(activation(name)?.unwrap_or_else(|| panic!("unknown module {name}")))
 }
 
-fn layer(name: &str) -> Result<Option<(Vec<(String, Tensor)>, Outputs)>> {
+fn layer(name: &str) -> Result<Option<Made>> {
     Ok(Some(match name {
         "linear" => forward(Linear::new(5, 3)?),
         "linear_no_bias" => forward(Linear::with(5, 3, LinearConfig { bias: false, ..Default::default() })?),
@@ -101,7 +105,7 @@ fn layer(name: &str) -> Result<Option<(Vec<(String, Tensor)>, Outputs)>> {
     }))
 }
 
-fn pool(name: &str) -> Option<(Vec<(String, Tensor)>, Outputs)> {
+fn pool(name: &str) -> Option<Made> {
     Some(match name {
         "max_pool1d" => forward(MaxPool1d::new([2])),
         "max_pool2d" => {
@@ -132,7 +136,7 @@ fn pool(name: &str) -> Option<(Vec<(String, Tensor)>, Outputs)> {
     })
 }
 
-fn attention(name: &str) -> Result<Option<(Vec<(String, Tensor)>, Outputs)>> {
+fn attention(name: &str) -> Result<Option<Made>> {
     let batch_first = AttentionConfig { batch_first: true, ..Default::default() };
     let both = |(output, weights): (Tensor, Tensor)| vec![output, weights];
     Ok(Some(match name {
@@ -152,7 +156,7 @@ fn attention(name: &str) -> Result<Option<(Vec<(String, Tensor)>, Outputs)>> {
         }),
         "attention_causal" => of(MultiheadAttention::with(6, 2, batch_first)?, move |m, x| {
             let ones = Tensor::ones(&[4, 4], ScalarType::Bool)?;
-            let causal = ones.triu_with(tensorplay::aten::tensor::TriuOptions { diagonal: 1 })?;
+            let causal = ones.triu_with(TriuOptions { diagonal: 1 })?;
             let mask = AttentionMask { attention: Some(&causal), ..Default::default() };
             m.attend(&x[0], &x[0], &x[0], mask).map(both)
         }),
@@ -160,7 +164,7 @@ fn attention(name: &str) -> Result<Option<(Vec<(String, Tensor)>, Outputs)>> {
     }))
 }
 
-fn sequence(name: &str) -> Result<Option<(Vec<(String, Tensor)>, Outputs)>> {
+fn sequence(name: &str) -> Result<Option<Made>> {
     let lstm_outputs = |(output, state): (Tensor, LstmState)| vec![output, state.hidden, state.cell];
     let gru_outputs = |(output, hidden): (Tensor, Tensor)| vec![output, hidden];
     let encoder = TransformerEncoderConfig { dim_feedforward: 8, ..Default::default() };
@@ -195,7 +199,7 @@ fn sequence(name: &str) -> Result<Option<(Vec<(String, Tensor)>, Outputs)>> {
     }))
 }
 
-fn activation(name: &str) -> Result<Option<(Vec<(String, Tensor)>, Outputs)>> {
+fn activation(name: &str) -> Result<Option<Made>> {
     Ok(Some(match name {
         "relu" => forward(Relu),
         "relu6" => forward(Relu6),
