@@ -45,7 +45,7 @@ fn main() {
     #[cfg(feature = "peers")]
     peers::set_num_threads(threads);
     println!("tensor_large: {threads} threads a side");
-    let torch = match LargeOps::start(threads) {
+    let torch = match LargeOps::start("torch_large.py", threads) {
         Ok(torch) => Some(RefCell::new(torch)),
         Err(why) => {
             println!("skipped: PyTorch: {why}");

@@ -2,6 +2,7 @@
 
 pub mod arguments;
 pub mod mt19937;
+pub mod peak;
 pub mod programs;
 pub mod recurrent;
 pub mod sides;

@@ -12,6 +12,8 @@ pub type Side<'a> = (&'static str, Box<dyn FnMut() -> Option<f64> + 'a>);
 /// The implementations of one operator. The first is ours.
 pub struct Sides<'a> {
     name: String,
+    /// What a call does so many times; a time is for one of them.
+    parts: f64,
     sides: Vec<Side<'a>>,
 }
 
@@ -30,7 +32,12 @@ pub struct Row {
 impl<'a> Sides<'a> {
     /// Of no implementation yet.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), sides: Vec::new() }
+        Self::per(name, 1.0)
+    }
+
+    /// As [`new`](Self::new), of calls that have so many parts: times are for one.
+    pub fn per(name: impl Into<String>, parts: f64) -> Self {
+        Self { name: name.into(), parts, sides: Vec::new() }
     }
 
     /// Adds an implementation that runs here.
@@ -49,7 +56,7 @@ impl<'a> Sides<'a> {
         let mut times: Vec<Vec<Option<f64>>> = vec![Vec::new(); self.sides.len()];
         for _ in 0..rounds {
             for ((_, time), times) in self.sides.iter_mut().zip(&mut times) {
-                times.push(time());
+                times.push(time().map(|ns| ns / self.parts));
             }
         }
         let ratio = |times_of: &Vec<Option<f64>>| {

@@ -44,7 +44,7 @@ impl SmallOps {
     }
 }
 
-/// `benches/torch_large.py`, running: it times a case when it is asked to.
+/// A script of this folder, as `torch_large.py`, running: it times a case when it is asked to.
 #[derive(Debug)]
 pub struct LargeOps {
     process: Child,
@@ -57,9 +57,9 @@ impl LargeOps {
     ///
     /// # Errors
     /// Why it does not run, in words.
-    pub fn start(threads: usize) -> Result<Self, String> {
+    pub fn start(script: &str, threads: usize) -> Result<Self, String> {
         let python = std::env::var("TORCH_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/torch_large.py");
+        let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(script);
         let mut process = Command::new(&python)
             .arg(script)
             .arg(threads.to_string())

@@ -28,7 +28,8 @@
 //!
 //! `node:` names the node where PyTorch has it from another operator. `without:` names results that have no gradient.
 //! `none:` names operators whose results have none at all. The formula of an operator is that of its in-place form too,
-//! and that of a view that of its copy (`view_copy` of `view`), unless they have lines of their own.
+//! if that takes the same arguments, and that of a view that of its copy (`view_copy` of `view`), unless they have lines
+//! of their own.
 
 mod schemas;
 mod table;

@@ -70,7 +70,10 @@ pub(crate) fn write(
                 schema.name, schema.handle
             ));
         }
-        let in_place = schemas.get(&schema.in_place_name()).filter(|in_place| in_place.kind == "in_place");
+        // Of the same name, but with other arguments, is `pow_.Scalar`, which is `pow.Tensor_Scalar` in place.
+        let is_form =
+            |in_place: &&Schema| in_place.kind == "in_place" && in_place.arguments == schema.arguments;
+        let in_place = schemas.get(&schema.in_place_name()).filter(is_form);
         if let Some(in_place) = in_place
             && !explicit.contains(in_place.name.as_str())
         {
@@ -222,10 +225,11 @@ fn write_formula(out: &mut String, entry: &Entry, schema: &Schema, node: &str) -
     let _ = writeln!(
         out,
         "pub(crate) static {handle}: Formula = Formula {{\n    name: {node:?},\n    targets: &[{}],\n    saves: &[{}],\n    \
-         non_differentiable: {without},\n    backward: {function},\n}};\n\nfn {function}(c: &mut Backward<'_>) -> Result<()> \
+         non_differentiable: {without},\n    fills_arguments: {},\n    backward: {function},\n}};\n\nfn {function}(c: &mut Backward<'_>) -> Result<()> \
          {{\n{body}    Ok(())\n}}\n",
         text.join(", "),
         saves.join(", "),
+        schema.kind == "writing",
     );
     Ok(())
 }

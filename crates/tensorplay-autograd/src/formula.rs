@@ -11,6 +11,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::gradients::Gradients;
 use crate::node::{Apply, Garbage, InputMeta, Node};
 use crate::saved::{Saved, SavedTensor, TensorMeta, already_freed};
+use crate::unpacked::Unpacked;
 
 /// How one operator is differentiated.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct Formula {
     pub(crate) saves: &'static [Save],
     /// Bit `i` says that result `i` has no gradient though its dtype could have one.
     pub(crate) non_differentiable: u32,
+    /// The operator writes arguments besides the one that it is called on.
+    pub(crate) fills_arguments: bool,
     pub(crate) backward: fn(&mut Backward<'_>) -> Result<()>,
 }
 
@@ -100,7 +103,9 @@ impl FormulaBody {
             saved,
             lengths: self.lengths.as_deref(),
             given,
+            unwanted: crate::engine::unwanted(node),
             zeros: SmallVec::new(),
+            unpacked: Unpacked::default(),
         };
         (self.formula.backward)(&mut backward)?;
         Ok(backward.given)
@@ -148,8 +153,11 @@ pub(crate) struct Backward<'a> {
     saved: &'a [Saved],
     lengths: Option<&'a [usize]>,
     given: Gradients,
+    /// A bit for each edge that leads to nothing that is wanted.
+    unwanted: u64,
     /// Gradients of zeros that were made.
     zeros: SmallVec<[(usize, Tensor); 1]>,
+    unpacked: Unpacked,
 }
 
 impl<'a> Backward<'a> {
@@ -194,18 +202,22 @@ impl<'a> Backward<'a> {
 
     /// Whether the gradient of a target is wanted; of a list, of any in it.
     pub(crate) fn wants(&self, target: usize) -> bool {
-        self.node.next_functions()[self.span(target)].iter().any(Option::is_some)
+        self.span(target).any(|at| self.wants_edge(at))
+    }
+
+    fn wants_edge(&self, at: usize) -> bool {
+        self.node.next_functions()[at].is_some() && (at >= 64 || self.unwanted >> at & 1 == 0)
     }
 
     /// For each tensor of a list whether its gradient is wanted.
     pub(crate) fn wants_each(&self, target: usize) -> Vec<bool> {
-        self.node.next_functions()[self.span(target)].iter().map(Option::is_some).collect()
+        self.span(target).map(|at| self.wants_edge(at)).collect()
     }
 
     /// Gives the gradient of a target.
     pub(crate) fn give(&mut self, target: usize, gradient: impl IntoGradient) {
         let at = self.span(target).start;
-        if self.node.next_functions()[at].is_some() {
+        if self.wants_edge(at) {
             self.given[at] = gradient.into_gradient();
         }
     }
@@ -219,14 +231,14 @@ impl<'a> Backward<'a> {
 
     pub(crate) fn tensor(&self, slot: usize) -> Result<Tensor> {
         match &self.saved[slot] {
-            Saved::Tensor(saved) => saved.unpack(self.node),
+            Saved::Tensor(saved) => self.unpacked.unpack(saved, self.node),
             _ => Err(not_kept()),
         }
     }
 
     pub(crate) fn optional(&self, slot: usize) -> Result<Option<Tensor>> {
         match &self.saved[slot] {
-            Saved::Tensor(saved) => saved.unpack(self.node).map(Some),
+            Saved::Tensor(saved) => self.unpacked.unpack(saved, self.node).map(Some),
             Saved::None => Ok(None),
             _ => Err(not_kept()),
         }
@@ -243,7 +255,7 @@ impl<'a> Backward<'a> {
     pub(crate) fn optional_tensors(&self, slot: usize) -> Result<Vec<Option<Tensor>>> {
         let Saved::Tensors(list) = &self.saved[slot] else { return Err(not_kept()) };
         let unpack =
-            |saved: &Option<SavedTensor>| saved.as_ref().map(|saved| saved.unpack(self.node)).transpose();
+            |saved: &Option<SavedTensor>| saved.as_ref().map(|saved| self.unpacked.unpack(saved, self.node)).transpose();
         list.iter().map(unpack).collect()
     }
 

@@ -9,7 +9,7 @@ use aten::{Dims, Error, Result, Tensor};
 use c10_core::{Device, ScalarType};
 
 use crate::meta::{Meta, meta, requires_grad};
-use crate::mode::{GradModeGuard, is_grad_enabled};
+use crate::mode::is_grad_enabled;
 use crate::node::{Edge, Node};
 use crate::saved_hooks::{self, Packed};
 use crate::view_track;
@@ -64,6 +64,15 @@ impl Saved {
             Self::Meta(meta) => Self::Meta(meta.clone()),
             Self::Metas(metas) => Self::Metas(metas.clone()),
             Self::Value(value) => Self::Value(value.clone()),
+        }
+    }
+
+    /// Whether a saved tensor requires a gradient.
+    pub(crate) fn requires_grad(&self) -> bool {
+        match self {
+            Self::Tensor(saved) => saved.requires_grad(),
+            Self::Tensors(list) => list.iter().flatten().any(SavedTensor::requires_grad),
+            _ => false,
         }
     }
 
@@ -134,7 +143,7 @@ impl SavedTensor {
         match saved_hooks::current() {
             Some(hooks) if !tensor.is_wrapped_number() => {
                 let edge = if requires_grad(tensor) { view_track::gradient_edge(tensor)? } else { None };
-                let packed = hooks.pack(&tensor.detach()?)?;
+                let packed = hooks.pack(&alias(tensor)?)?;
                 Ok(Self { data: Data::Packed(packed), version: 0, result: None, edge, has_history: false })
             }
             _ => Ok(Self {
@@ -150,10 +159,7 @@ impl SavedTensor {
     /// Saves a result of the node that keeps it.
     pub(crate) fn result(tensor: &Tensor, which: usize) -> Result<Self> {
         check_followed(tensor)?;
-        let alias = {
-            let _below = aten::dispatch::local::AutoDispatchBelowADInplaceOrView::new();
-            tensor.detach()?
-        };
+        let alias = alias(tensor)?;
         match saved_hooks::current() {
             Some(hooks) => Ok(Self {
                 data: Data::Packed(hooks.pack(&alias)?),
@@ -186,6 +192,15 @@ impl SavedTensor {
         }
     }
 
+    fn requires_grad(&self) -> bool {
+        // A result was saved by a node, and depends on what that requires the gradient of.
+        self.result.is_some()
+            || match &self.data {
+                Data::Tensor(tensor) => requires_grad(tensor),
+                Data::Packed(_) => self.edge.is_some(),
+            }
+    }
+
     fn may_hold_nodes(&self) -> bool {
         match &self.data {
             Data::Packed(_) => true,
@@ -193,70 +208,86 @@ impl SavedTensor {
         }
     }
 
+    /// Whether it went through hooks.
+    pub(crate) fn is_packed(&self) -> bool {
+        matches!(self.data, Data::Packed(_))
+    }
+
     /// The tensor, as it was saved. `node` is the one that keeps it.
     pub(crate) fn unpack(&self, node: &Node) -> Result<Tensor> {
+        self.unpack_of(Some(node))
+    }
+
+    /// An argument that no node keeps.
+    pub(crate) fn unpack_argument(&self) -> Result<Tensor> {
+        self.unpack_of(None)
+    }
+
+    fn unpack_of(&self, node: Option<&Node>) -> Result<Tensor> {
+        let own = |input| node.map(|node| Edge { node: node.clone(), input });
         match &self.data {
             Data::Packed(packed) => {
                 let tensor = packed.unpack()?;
                 let edge = match self.result {
-                    Some(input) => Some(Edge { node: node.clone(), input }),
+                    Some(input) => own(input),
                     None => self.edge.clone(),
                 };
                 with_history(tensor, edge)
             }
             Data::Tensor(tensor) => {
                 if tensor.version() != self.version {
-                    return Err(self.modified(tensor, node));
+                    let maker = match self.result {
+                        Some(input) => own(input),
+                        None => view_track::made_by(tensor).ok().flatten(),
+                    };
+                    return Err(modified(tensor, self.version, maker.as_ref()));
                 }
                 if self.has_history && !has_history(tensor) {
                     return Err(detached());
                 }
                 match self.result {
-                    Some(input) if is_grad_enabled() => {
-                        with_history(tensor.clone(), Some(Edge { node: node.clone(), input }))
-                    }
+                    Some(input) if is_grad_enabled() => with_history(tensor.clone(), own(input)),
                     _ => Ok(tensor.clone()),
                 }
             }
         }
     }
+}
 
-    #[cold]
-    fn modified(&self, tensor: &Tensor, node: &Node) -> Error {
-        let maker = match self.result {
-            Some(input) => Some((input, node.name().to_owned())),
-            None => match view_track::made_by(tensor) {
-                Ok(Some(edge)) => Some((edge.input, edge.node.name().to_owned())),
-                _ => None,
-            },
+/// What is said of a tensor that was changed since its version was `expected`.
+#[cold]
+pub(crate) fn modified(tensor: &Tensor, expected: u32, maker: Option<&Edge>) -> Error {
+    let maker = maker.map_or(String::new(), |edge| {
+        let name = match edge.node.name() {
+            "CopySlices" => "torch::autograd::CopySlices",
+            name => bare_name(name),
         };
-        let maker = maker.map_or(String::new(), |(input, name)| {
-            let name = match name.as_str() {
-                "CopySlices" => "torch::autograd::CopySlices",
-                name => bare_name(name),
-            };
-            format!(", which is output {input} of {name},")
-        });
-        let sizes: Vec<String> = tensor.sizes().iter().map(i64::to_string).collect();
-        let hint = match crate::anomaly::is_enabled() {
-            false => {
-                "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with \
-                 torch.autograd.set_detect_anomaly(True, check_nan=False)."
-            }
-            true => {
-                "Hint: the backtrace further above shows the operation that failed to compute its gradient. The \
-                 variable in question was changed in there or anywhere later. Good luck!"
-            }
-        };
-        Error::invalid_argument(format!(
-            "one of the variables needed for gradient computation has been modified by an inplace operation: [{} [{}]]{maker} \
-             is at version {}; expected version {} instead. {hint}",
-            type_text(tensor),
-            sizes.join(", "),
-            tensor.version(),
-            self.version,
-        ))
-    }
+        format!(", which is output {} of {name},", edge.input)
+    });
+    let sizes: Vec<String> = tensor.sizes().iter().map(i64::to_string).collect();
+    let hint = match crate::anomaly::is_enabled() {
+        false => {
+            "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with \
+             torch.autograd.set_detect_anomaly(True, check_nan=False)."
+        }
+        true => {
+            "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable \
+             in question was changed in there or anywhere later. Good luck!"
+        }
+    };
+    Error::invalid_argument(format!(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: [{} [{}]]{maker} \
+         is at version {}; expected version {expected} instead. {hint}",
+        type_text(tensor),
+        sizes.join(", "),
+        tensor.version(),
+    ))
+}
+
+/// Another tensor on the same memory, without history, and no view to those who follow views.
+pub(crate) fn alias(tensor: &Tensor) -> Result<Tensor> {
+    let _below = aten::dispatch::local::AutoDispatchBelowADInplaceOrView::new();
+    tensor.detach()
 }
 
 /// Whether a recorded call made it, of a view when it was made.
@@ -276,8 +307,7 @@ fn detached() -> Error {
 /// The same elements, made by `edge`.
 fn with_history(tensor: Tensor, edge: Option<Edge>) -> Result<Tensor> {
     let Some(edge) = edge else { return Ok(tensor) };
-    let _no_grad = GradModeGuard::new(false);
-    let alias = tensor.detach()?;
+    let alias = alias(&tensor)?;
     alias.autograd_meta_or_init(|| Box::new(Meta::of_result(edge)));
     Ok(alias)
 }

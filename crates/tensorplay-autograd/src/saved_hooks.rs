@@ -3,9 +3,15 @@
 //!
 //! Hooks are the thread's while they are [entered](with_saved_tensor_hooks), the innermost alone. What is packed
 //! remembers them.
+//!
+//! // Note [Stopping early]
+//! A computation that is done again for what it saves need not go on when the last of that was saved. Hooks cannot end
+//! it themselves: an operator may fill, while it runs, what was saved before. So they [ask](request_stop), and the
+//! recording of the call [refuses](check_stop): before the operator runs, if it writes none of its arguments, and else
+//! after it.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use aten::{Error, Result, Tensor};
@@ -27,6 +33,8 @@ pub trait SavedTensorHooks: Send + Sync {
 
 thread_local! {
     static STACK: RefCell<Vec<Arc<dyn SavedTensorHooks>>> = const { RefCell::new(Vec::new()) };
+    /// Whether the computation that this thread does again should end.
+    static STOPS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Runs `f`; tensors that calls in it save go through `hooks`.
@@ -87,5 +95,41 @@ pub(crate) struct Packed {
 impl Packed {
     pub(crate) fn unpack(&self) -> Result<Tensor> {
         self.hooks.unpack(&*self.what)
+    }
+}
+
+/// Asks that what this thread computes end: see Note [Stopping early].
+pub(crate) fn request_stop() {
+    STOPS.set(true);
+}
+
+/// Refuses to go on when that was asked for.
+///
+/// # Errors
+/// Whoever does the computation again knows that it asked, and does not look at what the error says.
+#[inline]
+pub(crate) fn check_stop() -> Result<()> {
+    if STOPS.get() { Err(stopped()) } else { Ok(()) }
+}
+
+#[cold]
+fn stopped() -> Error {
+    Error::invalid_argument("the recomputation of a checkpoint has all that it needs")
+}
+
+/// A computation that may be asked to end; the one around it is not.
+pub(crate) struct Stoppable {
+    before: bool,
+}
+
+impl Stoppable {
+    pub(crate) fn enter() -> Self {
+        Self { before: STOPS.replace(false) }
+    }
+}
+
+impl Drop for Stoppable {
+    fn drop(&mut self) {
+        STOPS.set(self.before);
     }
 }

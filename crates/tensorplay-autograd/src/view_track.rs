@@ -185,7 +185,7 @@ fn refuse_ambiguous(view: &Tensor, creation: Creation, what: Refused) -> Result<
     let (edge, _) = meta(view).map_or((None, None), crate::meta::Meta::edge);
     let maker = edge.as_ref().map(|edge| (edge.input, crate::saved::bare_name(edge.node.name())));
     let modified = match what {
-        Refused::View => "is being modified inplace",
+        Refused::View => "and is being modified inplace",
         Refused::Base => "and its base or another view of its base has been modified inplace",
     };
     let why = match creation {

@@ -5,6 +5,7 @@
 //! Each element is computed alone, so that the result does not depend on how the walk is cut. It is cut only
 //! if no two threads can meet: see [`apart`](super::apart).
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use c10_core::storage::{Access, AccessOptions};
@@ -174,31 +175,112 @@ fn walk(iter: &TensorIter<'_>, first: &First, inner_strides: &[i64], range: Rang
 
 /// The sides of the tiles of a walk that is crosswise to an operand.
 const TILE_ROWS: usize = 16;
-const TILE_COLUMNS: usize = 128;
+const TILE_COLUMNS: usize = 256;
 
 /// Whether a walk over two dimensions takes long steps in an operand whose neighbours are in the next row: then each
 /// element is on a line of its own, and a row has more of them than caches hold until the next row needs them.
 fn is_crosswise(iter: &TensorIter<'_>) -> bool {
-    const LONG: i64 = 512;
     let [inner, outer] = iter.sizes[..] else { return false };
-    let crosses =
-        |strides: &[i64]| matches!(*strides, [long, short] if long >= LONG && short < long && short > 0);
-    inner as usize > TILE_COLUMNS
+    inner as usize > TILE_COLUMNS / 4
         && outer as usize >= TILE_ROWS
         && iter.operands.iter().any(|operand| crosses(&operand.strides))
+}
+
+fn crosses(strides: &[i64]) -> bool {
+    const LONG: i64 = 512;
+    matches!(*strides, [long, short] if long >= LONG && short < long && short > 0)
+}
+
+/// A tile of an input that is walked crosswise, laid out row by row. Each line of the input is read once, from end to
+/// end, and needs not stay in a cache until the next row; where steps are powers of two it would not.
+struct Tile {
+    operand: usize,
+    /// In bytes.
+    element: usize,
+    long: i64,
+    short: i64,
+    /// Room for the widest elements.
+    room: Box<[MaybeUninit<u128>; TILE_ROWS * TILE_COLUMNS]>,
+}
+
+impl Tile {
+    /// Those of a walk: inputs that are crossed.
+    fn all_of(iter: &TensorIter<'_>) -> SmallVec<[Self; 2]> {
+        let inputs = iter.operands.iter().enumerate().skip(iter.outputs);
+        let crossed = inputs.filter(|(_, operand)| crosses(&operand.strides));
+        let tile = |(at, operand): (usize, &Operand<'_>)| Self {
+            operand: at,
+            element: iter.dtype(at).element_size(),
+            long: operand.strides[0],
+            short: operand.strides[1],
+            room: Box::new([const { MaybeUninit::uninit() }; TILE_ROWS * TILE_COLUMNS]),
+        };
+        crossed.map(tile).collect()
+    }
+
+    /// Copies `rows` times `columns` elements from where the tile begins.
+    ///
+    /// # Safety
+    /// They are within the operand, which nobody writes meanwhile.
+    unsafe fn fill(&mut self, from: *const u8, rows: usize, columns: usize) {
+        // SAFETY: the caller's; the element is as large as the operand's.
+        unsafe {
+            match self.element {
+                1 => self.fill_with::<u8>(from, rows, columns),
+                2 => self.fill_with::<u16>(from, rows, columns),
+                4 => self.fill_with::<u32>(from, rows, columns),
+                8 => self.fill_with::<u64>(from, rows, columns),
+                _ => self.fill_with::<u128>(from, rows, columns),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`fill`](Self::fill), of elements as large as `T`.
+    unsafe fn fill_with<T: Copy>(&mut self, from: *const u8, rows: usize, columns: usize) {
+        let room = self.room.as_mut_ptr().cast::<T>();
+        for column in 0..columns {
+            let line = from.wrapping_offset(column as isize * self.long as isize);
+            for row in 0..rows {
+                let element = line.wrapping_offset(row as isize * self.short as isize).cast::<T>();
+                // SAFETY: the element is within the operand. It need not be aligned.
+                let value = unsafe { element.read_unaligned() };
+                // SAFETY: the room is for as many rows and columns of elements at least as large.
+                unsafe { room.add(row * TILE_COLUMNS + column).write(value) };
+            }
+        }
+    }
+
+    /// Where a row of it begins.
+    fn row(&mut self, row: usize) -> *mut u8 {
+        self.room.as_mut_ptr().cast::<u8>().wrapping_add(row * TILE_COLUMNS * self.element)
+    }
 }
 
 /// Rows of a walk over two dimensions, tile by tile. No element depends on another.
 fn walk_tiles(iter: &TensorIter<'_>, first: &First, inner_strides: &[i64], rows: Range<usize>, row: Row<'_>) {
     let inner = iter.sizes[0] as usize;
+    let mut tiles = Tile::all_of(iter);
+    let mut strides: SmallVec<[i64; 4]> = SmallVec::from_slice(inner_strides);
+    for tile in &tiles {
+        strides[tile.operand] = tile.element as i64;
+    }
     for top in rows.clone().step_by(TILE_ROWS) {
+        let height = TILE_ROWS.min(rows.end - top);
         for left in (0..inner).step_by(TILE_COLUMNS) {
-            let n = TILE_COLUMNS.min(inner - left);
-            for at in top..rows.end.min(top + TILE_ROWS) {
-                let mut pointers: SmallVec<[*mut u8; 4]> = first.0.clone();
-                advance(&mut pointers, iter, 0, left as i64);
-                advance(&mut pointers, iter, 1, at as i64);
-                row(&pointers, inner_strides, n as i64);
+            let width = TILE_COLUMNS.min(inner - left);
+            let mut corner: SmallVec<[*mut u8; 4]> = SmallVec::from_slice(&first.0);
+            advance(&mut corner, iter, 0, left as i64);
+            advance(&mut corner, iter, 1, top as i64);
+            for tile in &mut tiles {
+                // SAFETY: the tile is within the walk, and its elements are written after this, by itself, if at all.
+                unsafe { tile.fill(corner[tile.operand], height, width) };
+            }
+            let mut pointers: SmallVec<[*mut u8; 4]> = SmallVec::from_slice(&corner);
+            for at in 0..height {
+                tiles.iter_mut().for_each(|tile| pointers[tile.operand] = tile.row(at));
+                row(&pointers, &strides, width as i64);
+                advance(&mut pointers, iter, 1, 1);
             }
         }
     }

@@ -172,35 +172,42 @@ fn cov(x: &Tensor, correction: i64, fweights: Option<&Tensor>, aweights: Option<
         (weights, None) | (None, weights) => weights.cloned(),
     };
     let weighted = |x: &Tensor| weights.as_ref().map_or(Ok(x.clone()), |weights: &Tensor| x.mul(weights));
-    let (total, factor) = weight_sums(observations, correction, weights.as_ref(), aweights)?;
     let sum = handles::SUM_DIM_INTLIST.call(&weighted(&x)?, Some(&[1]), true, None)?;
-    let centred = x.sub(&sum.div_scalar(total)?)?;
-    let made = centred.mm(&handles::CONJ.call(&weighted(&centred)?.t()?)?)?;
-    made.div_scalar(factor)?.squeeze()
+    let product = |mean: &Tensor| {
+        let centred = x.sub(mean)?;
+        centred.mm(&handles::CONJ.call(&weighted(&centred)?.t()?)?)
+    };
+    match &weights {
+        Some(weights) => {
+            let (total, factor) = weight_sums(correction, weights, aweights)?;
+            product(&sum.div(&total)?)?.div(&factor)?.squeeze()
+        }
+        None => {
+            let factor = (observations as f64 - correction as f64).max(0.0);
+            product(&sum.div_scalar(observations as f64)?)?.div_scalar(factor)?.squeeze()
+        }
+    }
 }
 
-/// The sum of weights, and what covariances are divided by.
-fn weight_sums(
-    observations: i64,
-    correction: i64,
-    weights: Maybe<'_>,
-    aweights: Maybe<'_>,
-) -> Result<(f64, f64)> {
+/// The sum of weights, and what covariances are divided by. They are tensors, for weights may have gradients.
+fn weight_sums(correction: i64, weights: &Tensor, aweights: Maybe<'_>) -> Result<(Tensor, Tensor)> {
+    let total = weights.sum()?;
     // Of shapes alone the weights are not known, and not needed.
-    let number =
-        |x: Tensor| -> Result<f64> { if x.is_meta() { Ok(1.0) } else { Ok(x.sum()?.item()?.to::<f64>()?) } };
-    let total = weights.map_or(Ok(observations as f64), |weights| number(weights.clone()))?;
-    if !total.is_finite() || (weights.is_some() && observations > 0 && total == 0.0) {
+    let value =
+        |x: &Tensor| -> Result<f64> { if x.is_meta() { Ok(1.0) } else { Ok(x.item()?.to::<f64>()?) } };
+    let sum = value(&total)?;
+    if !sum.is_finite() || (weights.numel() > 0 && sum == 0.0) {
         return Err(Error::invalid_argument("cov(): weights sum to zero, can't be normalized"));
     }
-    let correction = correction as f64;
-    let factor = match (weights, aweights) {
-        (Some(weights), Some(aweights)) if correction != 0.0 => {
-            total - correction * number(weights.mul(aweights)?)? / total
+    let factor = match aweights {
+        Some(aweights) if correction != 0 => {
+            let squares = weights.mul(aweights)?.sum()?;
+            total.sub(&squares.mul_scalar(correction)?.div(&total)?)?
         }
-        _ => total - correction,
+        _ => total.sub_scalar(correction)?,
     };
-    Ok((total, factor.max(0.0)))
+    let factor = if value(&factor)? <= 0.0 { factor.mul_scalar(0)? } else { factor };
+    Ok((total, factor))
 }
 
 fn corrcoef(x: &Tensor) -> Result<Tensor> {

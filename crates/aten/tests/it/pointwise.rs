@@ -1,6 +1,7 @@
 //! Pointwise operators: every way to the elements gives the same bits, and the small cases that broke others.
 
 use aten::dispatch::{Dispatcher, Value};
+use aten::indexing::step;
 use aten::{ErrorKind, Result, Tensor};
 use c10_core::{Complex, Scalar, ScalarType, f16};
 
@@ -284,4 +285,42 @@ fn a_condition_chooses() {
         b.into(),
     ]);
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Dtype);
+}
+
+/// Inputs that are walked across their lines are laid out tile by tile first: whatever the width of the elements,
+/// the steps, and where the edges of tiles fall.
+#[test]
+fn operands_that_are_walked_crosswise_give_what_their_copies_give() {
+    use ScalarType::*;
+    let same = |a: &Tensor, b: &Tensor| {
+        let equal = aten::ops::handles::EQ_TENSOR.call(a, b).unwrap();
+        equal.all().unwrap().item().unwrap() == Scalar::Bool(true)
+    };
+    for dtype in [UInt8, Int16, Float16, Float32, Int64, Complex64, Complex128, Bool] {
+        let numbers = |sizes: &[i64]| {
+            let n: i64 = sizes.iter().product();
+            Tensor::arange(n, Int64)
+                .unwrap()
+                .remainder_scalar(7)
+                .unwrap()
+                .to(dtype)
+                .unwrap()
+                .view(sizes)
+                .unwrap()
+        };
+        let other = numbers(&[301, 517]);
+        for across in [
+            numbers(&[517, 301]).t().unwrap(),
+            numbers(&[1034, 602]).i((step(.., 2), step(.., 2))).unwrap().t().unwrap(),
+        ] {
+            let copy = across.contiguous().unwrap();
+            let sum = across.add(&other).unwrap();
+            assert!(same(&sum, &copy.add(&other).unwrap()), "{dtype:?}");
+            let both = across.add(&across).unwrap();
+            assert!(same(&both, &copy.add(&copy).unwrap()), "{dtype:?}");
+            let target = other.deep_clone().unwrap();
+            target.add_(&across).unwrap();
+            assert!(same(&target, &sum), "{dtype:?}");
+        }
+    }
 }

@@ -1,11 +1,13 @@
 //! [`Call`]: which backward call a thread works for, and what is to be done at its end.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use aten::{Error, Result};
+
+use crate::node::Node;
 
 type Callback = Box<dyn FnOnce() -> Result<()> + Send>;
 
@@ -20,6 +22,8 @@ pub(super) struct Call {
     /// How many calls it is inside of.
     depth: u64,
     callbacks: Mutex<VecDeque<Callback>>,
+    /// The addresses of the nodes that run, or whose gradients are results, if anybody waits for some.
+    nodes: OnceLock<HashSet<usize>>,
 }
 
 /// The backward call that this thread works for; 0 outside of one.
@@ -42,6 +46,14 @@ pub fn queue_callback(f: impl FnOnce() -> Result<()> + Send + 'static) -> Result
     }
 }
 
+/// Whether the gradients of a node are computed in the backward call that this thread works for. Calls that began
+/// when nobody waited do not know.
+pub(crate) fn runs_in_current(node: &Node) -> bool {
+    let call = current();
+    let nodes = call.as_ref().and_then(|call| call.nodes.get());
+    nodes.is_some_and(|nodes| nodes.contains(&node.address()))
+}
+
 pub(super) fn current() -> Option<Arc<Call>> {
     CURRENT.with_borrow(Clone::clone)
 }
@@ -51,7 +63,12 @@ impl Call {
     pub(super) fn new() -> Arc<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let depth = CURRENT.with_borrow(|outer| outer.as_ref().map_or(0, |outer| outer.depth + 1));
-        Arc::new(Self { id: NEXT.fetch_add(1, Ordering::Relaxed), depth, callbacks: Mutex::default() })
+        Arc::new(Self {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            depth,
+            callbacks: Mutex::default(),
+            nodes: OnceLock::new(),
+        })
     }
 
     pub(super) fn depth(&self) -> u64 {
@@ -66,6 +83,11 @@ impl Call {
     /// Makes it the call that this thread works for, until the guard is dropped.
     pub(super) fn enter(self: &Arc<Self>) -> Entered {
         Entered(CURRENT.replace(Some(Arc::clone(self))))
+    }
+
+    /// Says which nodes run in it.
+    pub(super) fn know_nodes(&self, nodes: impl Iterator<Item = usize>) {
+        self.nodes.get_or_init(|| nodes.collect());
     }
 
     /// Does what was queued, and what that queues.

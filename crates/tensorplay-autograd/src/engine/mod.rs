@@ -11,6 +11,7 @@ mod ready;
 mod task;
 mod call;
 mod carried;
+mod unwanted;
 mod validate;
 mod queue;
 mod shared;
@@ -26,9 +27,10 @@ use crate::mode::no_grad;
 use crate::node::Edge;
 use crate::view_track::{gradient_edge, made_by};
 
-pub(crate) use call::current_task_id;
+pub(crate) use call::{current_task_id, runs_in_current};
 pub use call::queue_callback;
 pub(crate) use streams::of_device as current_stream;
+pub(crate) use unwanted::unwanted;
 
 /// What [`backward_with`] may be told.
 #[derive(Clone, Copy, Debug, Default)]

@@ -12,7 +12,7 @@ use super::call::{Call, Level};
 use super::carried::Carried;
 use super::ready::Ready;
 use super::task::{GraphTask, Offer, Wanted};
-use super::{shared, streams, validate, worker};
+use super::{shared, streams, unwanted, validate, worker};
 use crate::accumulate::AccumulateGrad;
 use crate::anomaly;
 use crate::gradients::Gradients;
@@ -70,6 +70,9 @@ fn execute_here(request: Request<'_>) -> Result<Vec<Option<Tensor>>> {
     let Request { roots, gradients, keep_graph, wanted, .. } = request;
     let gradients = fit_roots(&roots, gradients)?;
     let (task, devices) = GraphTask::new(&roots, &wanted);
+    if hooks::are_awaited() {
+        call.know_nodes(task.addresses());
+    }
     let task = match devices.is_empty() {
         true => Local { task, ready: BinaryHeap::new(), keep_graph }.run(&roots, gradients)?,
         false => shared::run(task, &call, &devices, keep_graph, |task| seed(task, &roots, gradients))?,
@@ -169,7 +172,11 @@ pub(super) fn step(task: &mut impl Access, Ready { node, buffer, role, .. }: Rea
     if !role.is_needed {
         return Ok(());
     }
-    let given = run_node(&node, gradients, task.keeps_graph())?;
+    let unwanted = task.with(|task| task.unwanted_of(&node));
+    let given = {
+        let _unwanted = (unwanted != 0).then(|| unwanted::enter(&node, unwanted));
+        run_node(&node, gradients, task.keeps_graph())?
+    };
     if let (Some(stream), Some(leaf)) = (stream, leaf_of(&node)) {
         let gradient = meta_or_init(leaf).state().grad.clone();
         task.with(|task| task.leaves.push((stream, gradient)));

@@ -16,6 +16,8 @@ use crate::node::{Edge, Node};
 pub(super) struct GraphTask {
     pending: Map<Pending>,
     captures: Map<SmallVec<[Capture; 1]>>,
+    /// Not all nodes are wanted.
+    has_plan: bool,
     /// How many nodes became ready.
     order: u64,
     pub(super) captured: Vec<Option<Tensor>>,
@@ -100,9 +102,31 @@ impl GraphTask {
         (task, devices)
     }
 
+    /// The addresses of the nodes that run, or whose gradients are results.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = usize> {
+        let is_wanted = |pending: &Pending| pending.role.is_needed || pending.role.is_captured;
+        self.pending.iter().filter(move |(_, pending)| is_wanted(pending)).map(|(address, _)| *address)
+    }
+
     /// Which gradients of a node are results.
     pub(super) fn captures_of(&self, node: &Node) -> SmallVec<[Capture; 1]> {
         self.captures.get(&node.address()).cloned().unwrap_or_default()
+    }
+
+    /// A bit for each of the first edges of a node that leads to nothing wanted.
+    pub(super) fn unwanted_of(&self, node: &Node) -> u64 {
+        if !self.has_plan {
+            return 0;
+        }
+        let is_wanted = |edge: &Edge| {
+            let pending = self.pending.get(&edge.node.address());
+            pending.is_some_and(|pending| pending.role.is_needed || pending.role.is_captured)
+        };
+        let edges = node.next_functions().iter().take(64).enumerate();
+        edges.fold(0, |bits, (at, edge)| match edge {
+            Some(edge) if !is_wanted(edge) => bits | 1 << at,
+            _ => bits,
+        })
     }
 
     /// Gives a node one of the gradients that it waits for.
@@ -171,6 +195,7 @@ impl GraphTask {
 
     /// Says of each node what is wanted of it. In the order of age: needed is what leads to something wanted.
     fn plan(&mut self, wanted: &Wanted<'_>, outputs: &[Edge], mut nodes: Vec<Node>) {
+        self.has_plan = true;
         let mut needed = Set::default();
         for (result, edge) in outputs.iter().enumerate() {
             let address = edge.node.address();

@@ -23,6 +23,20 @@ pub(crate) fn shared(each: &Tensor, reduction: i64) -> Result<Tensor> {
     if reduction == MEAN { each / each.numel() as f64 } else { Ok(each.clone()) }
 }
 
+/// The gradient of a loss of pairs by its fused operator, which takes the mean over its first argument: where the
+/// arguments are broadcast the mean is over the pairs.
+pub(crate) fn of_pairs(
+    x: &Tensor,
+    target: &Tensor,
+    reduction: i64,
+    backward: impl Fn(i64) -> Result<Tensor>,
+) -> Result<Tensor> {
+    if reduction == MEAN && x.sizes() != target.sizes() {
+        return shared(&backward(NONE)?, reduction);
+    }
+    backward(reduction)
+}
+
 pub(crate) fn smooth_l1_twice(
     v: &Tensor,
     x: &Tensor,

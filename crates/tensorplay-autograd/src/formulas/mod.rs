@@ -34,6 +34,8 @@ mod reduce_scatter;
 mod embedding;
 mod matmul;
 mod conv;
+mod distance;
+mod grid_sampler;
 mod pool;
 mod fft;
 pub(crate) mod softmax;
@@ -42,7 +44,7 @@ pub(crate) mod view;
 
 use aten::dispatch::{Arg, DispatchKey, Kernel, Library};
 use aten::ops::handles;
-use aten::{Result, Tensor};
+use aten::{Result, Tensor, TensorOptions};
 use c10_core::{Scalar, ScalarType};
 use metas::Metas;
 use shape::{conj, kept, masked, no_derivative, scaled, total, zeros_of};

@@ -39,12 +39,9 @@ pub(crate) fn vector_norm(
         return grad * masked(&(x / divisor)?, &zero)?;
     }
     let scale = masked(&(grad / divisor.pow_scalar(ord - 1.0)?)?, &zero)?;
-    if ord < 2.0 {
-        let none = x.eq_scalar(0.0)?;
-        let size = masked(&ones_where(&x.abs()?, &none)?.pow_scalar(ord - 1.0)?, &none)?;
-        return (x.sgn()? * size)? * scale;
-    }
-    (x * x.abs()?.pow_scalar(ord - 2.0)?)? * scale
+    let none = x.eq_scalar(0.0)?;
+    let size = masked(&ones_where(&x.abs()?, &none)?.pow_scalar(ord - 1.0)?, &none)?;
+    (x.sgn()? * size)? * scale
 }
 
 /// Of slices that were scaled to a norm of at most `limit`.

@@ -49,8 +49,10 @@ pub(crate) fn sinc(grad: &Tensor, x: &Tensor) -> Result<Tensor> {
     let angle = (x * std::f64::consts::PI)?;
     let zero = x.eq_scalar(0.0)?;
     let above = ((&angle * angle.cos()?)? - angle.sin()?)?;
-    let below = ones_where(&(&angle * x)?, &zero)?;
-    masked(&(grad * (above / below)?.conj())?, &zero)
+    let slope = (above / ones_where(&(&angle * x)?, &zero)?)?;
+    // At zero it is zero too, but has a slope of its own.
+    let tangent = (x * (-std::f64::consts::PI * std::f64::consts::PI / 3.0))?;
+    grad * zero.where_self(&tangent, &slope)?.conj()
 }
 
 /// The second derivative of `logit`, times `scale`: none where the argument was clamped.
@@ -135,8 +137,7 @@ pub(crate) fn pow_exponent(
     result: &Tensor,
 ) -> Result<Tensor> {
     let zero = base.eq_scalar(0.0)?.logical_and(&is_not_below_zero(exponent)?)?;
-    let slope = (result * base.to(result.dtype())?.log()?)?;
-    grad * masked(&slope, &zero)?.conj()
+    grad * (result * ones_where(&base.to(result.dtype())?, &zero)?.log()?)?.conj()
 }
 
 /// The same, for a base that is a number.

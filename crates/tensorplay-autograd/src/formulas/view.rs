@@ -40,7 +40,9 @@ pub(crate) fn as_strided_scatter_backward(
 ) -> Result<Tensor> {
     let grad = grad.contiguous()?;
     if input.strides()[..] != grad.strides()[..] {
-        return Err(Error::not_implemented("the derivative of as_strided_scatter is for contiguous tensors only"));
+        return Err(Error::not_implemented(
+            "the derivative of as_strided_scatter is for contiguous tensors only",
+        ));
     }
     let replaced = handles::AS_STRIDED.call(&grad, sizes, strides, offset)?;
     handles::AS_STRIDED_SCATTER.call(&shape::zeros(input)?, &replaced, sizes, strides, offset)
@@ -71,11 +73,20 @@ pub(crate) fn as_strided_backward(
     let base = input.storage_offset().min(out_offset);
     let end = (input.storage_offset() + span(&in_sizes, &in_strides)).max(out_offset + span(sizes, strides));
     let options = TensorOptions::default().dtype(grad.dtype()).device(grad.device());
+    let memory = Tensor::zeros(&[end - base], options)?;
+    if !may_overlap(sizes, strides) && !may_overlap(&in_sizes, &in_strides) {
+        handles::AS_STRIDED.call(&memory, sizes, strides, Some(out_offset - base))?.copy_(grad)?;
+        return handles::AS_STRIDED.call(
+            &memory,
+            &in_sizes,
+            &in_strides,
+            Some(input.storage_offset() - base),
+        );
+    }
     let places = |sizes: &[i64], strides: &[i64], offset: i64| -> Result<Tensor> {
         let all = Tensor::arange(end - base, TensorOptions::default().device(grad.device()))?;
         handles::AS_STRIDED.call(&all, sizes, strides, Some(offset - base))?.reshape(&[-1])
     };
-    let memory = Tensor::zeros(&[end - base], options)?;
     let memory = memory.index_add(0, &places(sizes, strides, out_offset)?, &grad.reshape(&[-1])?)?;
     let seen = places(&in_sizes, &in_strides, input.storage_offset())?;
     let counts = Tensor::zeros(&[end - base], options)?.index_add(
@@ -85,4 +96,17 @@ pub(crate) fn as_strided_backward(
     )?;
     let given = memory.index_select(0, &seen)?;
     given.div(&counts.index_select(0, &seen)?)?.reshape(&in_sizes)
+}
+
+/// Whether two elements may be in one place. Where each stride leaps over all that smaller ones reach, none are.
+fn may_overlap(sizes: &[i64], strides: &[i64]) -> bool {
+    let mut dims: Vec<(i64, i64)> = strides.iter().copied().zip(sizes.iter().copied()).collect();
+    dims.retain(|(_, size)| *size != 1);
+    dims.sort_unstable();
+    let mut reach = 0;
+    dims.iter().any(|(stride, size)| {
+        let is_within = *stride <= reach;
+        reach += stride * (size - 1);
+        is_within
+    })
 }

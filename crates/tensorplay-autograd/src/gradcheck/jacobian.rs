@@ -67,8 +67,8 @@ impl Jacobian {
 
     /// Whether none of the values differ by more. NaNs are passed over.
     pub(super) fn is_within(&self, other: &Self, tolerance: f64) -> bool {
-        let pairs = self.values.iter().zip(&other.values);
-        pairs.into_iter().all(|(a, b)| !(norm(Complex::new(a.re - b.re, a.im - b.im)) > tolerance))
+        let distance = |(a, b): (&Complex<f64>, &Complex<f64>)| norm(Complex::new(a.re - b.re, a.im - b.im));
+        !self.values.iter().zip(&other.values).map(distance).any(|distance| distance > tolerance)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::meta::requires_grad;
 use crate::mode::is_grad_enabled;
 use crate::node::{Edge, InputMeta, NewNode, Node, NodeName, next_sequence};
 use crate::saved::{Saved, SavedTensor, TensorMeta};
+use crate::saved_hooks::check_stop;
 use crate::view_track::gradient_edge;
 
 /// Whether a call with the tensor may have to be recorded.
@@ -84,6 +85,9 @@ impl Recording {
                 _ => Saved::None,
             });
         }
+        if !formula.fills_arguments {
+            check_stop()?;
+        }
         Ok(Self { sequence, edges, saved, lengths: lengths.map(Vec::into_boxed_slice) })
     }
 
@@ -101,6 +105,7 @@ impl Recording {
         let inputs = (0..results.len())
             .map(|at| results.tensor(at).map_or_else(InputMeta::undefined, InputMeta::of))
             .collect();
+        check_stop()?;
         Ok(self.into_node(formula, inputs))
     }
 
@@ -112,6 +117,7 @@ impl Recording {
                 *slot = kept_result(changed, 0, save.keep)?;
             }
         }
+        check_stop()?;
         Ok(self.into_node(formula, [InputMeta::of(changed)].into_iter().collect()))
     }
 
@@ -140,10 +146,8 @@ impl Recording {
 
 fn argument(arguments: Arguments<'_>, at: usize, keep: Keep, changed: Option<&Tensor>) -> Result<Saved> {
     let save = |tensor: &Tensor| match changed {
-        Some(changed) if changed.is_same(tensor) => {
-            let _no_grad = crate::mode::GradModeGuard::new(false);
-            SavedTensor::argument(&tensor.deep_clone()?)
-        }
+        // The copy has the history of what it is a copy of: a second derivative goes there.
+        Some(changed) if changed.is_same(tensor) => SavedTensor::argument(&tensor.deep_clone()?),
         _ => SavedTensor::argument(tensor),
     };
     match keep {

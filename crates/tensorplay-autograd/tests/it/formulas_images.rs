@@ -3,7 +3,7 @@
 use aten::ops::handles;
 use aten::{Result, Tensor};
 
-use crate::numeric::{check_first, check_one, numbers, places};
+use crate::numeric::{check_one, numbers, places};
 
 type One = fn(&Tensor) -> Result<Tensor>;
 
@@ -33,9 +33,7 @@ fn pools_have_second_derivatives() {
         check_one(&format!("{name} without batch"), &[numbers(&[2, 4, 5], 2)], |x| f(&x[0]));
     }
     let pools: [(&str, One); 4] = [
-        ("max_pool3d", |x| {
-            Ok(handles::MAX_POOL3D_WITH_INDICES.call(x, &[2], &[1], &[0], &[1], false)?.0)
-        }),
+        ("max_pool3d", |x| Ok(handles::MAX_POOL3D_WITH_INDICES.call(x, &[2], &[1], &[0], &[1], false)?.0)),
         ("adaptive_max_pool3d", |x| Ok(handles::ADAPTIVE_MAX_POOL3D.call(x, &[1, 2, 2])?.0)),
         ("avg_pool3d", |x| handles::AVG_POOL3D.call(x, &[2], &[1], &[1], false, true, None)),
         ("adaptive_avg_pool3d", |x| handles::_ADAPTIVE_AVG_POOL3D.call(x, &[2, 1, 2])),
@@ -102,18 +100,19 @@ fn images_of_another_size_have_second_derivatives() {
 }
 
 #[test]
-fn grids_have_gradients_of_images_and_places() {
+fn grids_have_second_derivatives_of_images_and_places() {
+    let two = [numbers(&[1, 1, 3, 4], 8), numbers(&[1, 1, 3, 2], 9).mul_scalar(1.3).unwrap()];
     for interpolation in 0..3 {
         for padding in 0..3 {
-            check_first(
-                &format!("grid_sampler_2d {interpolation} {padding}"),
-                &[numbers(&[1, 2, 3, 4], 8), numbers(&[1, 2, 3, 2], 9)],
-                |x| Ok(vec![handles::GRID_SAMPLER_2D.call(&x[0], &x[1], interpolation, padding, false)?]),
-            );
+            for align_corners in [false, true] {
+                check_one(&format!("grid_sampler_2d {interpolation} {padding} {align_corners}"), &two, |x| {
+                    handles::GRID_SAMPLER_2D.call(&x[0], &x[1], interpolation, padding, align_corners)
+                });
+            }
         }
     }
-    check_first("grid_sampler_3d", &[numbers(&[1, 1, 2, 3, 3], 10), numbers(&[1, 2, 1, 2, 3], 11)], |x| {
-        Ok(vec![handles::GRID_SAMPLER_3D.call(&x[0], &x[1], 0, 1, true)?])
+    check_one("grid_sampler_3d", &[numbers(&[1, 1, 2, 3, 2], 10), numbers(&[1, 2, 1, 2, 3], 11)], |x| {
+        handles::GRID_SAMPLER_3D.call(&x[0], &x[1], 0, 1, true)
     });
 }
 

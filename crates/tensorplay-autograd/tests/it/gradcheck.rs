@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use aten::{ErrorKind, Result, Tensor, tensor};
+use aten::{Error, ErrorKind, Result, Tensor, tensor};
 use c10_core::{Complex, ScalarType};
 use tensorplay_autograd::{
     GradcheckOptions, TensorAutograd, gradcheck, gradgradcheck, gradgradcheck_with, no_grad,
@@ -66,11 +66,11 @@ fn right_derivatives_pass() {
 fn right_derivatives_of_complex_numbers_pass() {
     let inputs = [complex_leaf(&[(1.0, 2.0), (-0.5, 0.25)]), complex_leaf(&[(0.0, 1.5), (3.0, -1.0)])];
     let mixed = [leaf(&[2.0, -1.5]), inputs[1].clone()];
-    let linear = |inputs: &[Tensor]| Ok(vec![inputs[0].add(&inputs[1])?]);
     for options in [DEFAULT(), fast()] {
         gradcheck(product, &inputs, options).unwrap();
+        gradgradcheck(product, &inputs, options).unwrap();
         gradcheck(product, &mixed, options).unwrap();
-        gradgradcheck(linear, &inputs, options).unwrap();
+        gradgradcheck(product, &mixed, options).unwrap();
     }
 }
 
@@ -162,20 +162,31 @@ fn a_backward_pass_that_makes_something_of_zeros_is_told() {
 
 #[test]
 fn undefined_gradients_have_to_count_as_zeros() {
-    let ones_for_none = |inputs: &[Tensor]| {
+    let x = [leaf(&[1.0, 2.0])];
+    let unchecked = GradcheckOptions { check_undefined_grad: false, ..DEFAULT() };
+    let refuses = |inputs: &[Tensor]| {
         let y = inputs[0].mul_scalar(3.0)?;
-        let ones = inputs[0].detach()?.mul_scalar(0.0)?.add(&tensor![1.0_f64]?)?;
-        let _kept = y.grad_fn()?.unwrap().register_prehook(move |gradients| {
-            let filled = gradients.iter().map(|own| own.clone().or_else(|| Some(ones.clone())));
-            Ok(Some(filled.collect()))
+        let _kept = y.grad_fn()?.unwrap().register_prehook(|gradients| match &gradients[0] {
+            Some(_) => Ok(None),
+            None => Err(Error::invalid_argument("there is none")),
         });
         Ok(vec![y])
     };
-    let inputs = [leaf(&[1.0, 2.0])];
-    let text = refusal(gradcheck(ones_for_none, &inputs, DEFAULT()));
+    let text = refusal(gradcheck(refuses, &x, DEFAULT()));
+    assert_eq!(text, "Expected backward function to handle undefined output grads: there is none");
+    gradcheck(refuses, &x, unchecked).unwrap();
+    // Zeros beside one that is not defined become ones.
+    let fills = |inputs: &[Tensor]| {
+        let parts = inputs[0].mul_scalar(1.0)?.unbind()?;
+        let _kept = parts[0].grad_fn()?.unwrap().register_prehook(|gradients| match gradients {
+            [None, Some(other)] if other.item()? == 0.0 => Ok(Some(vec![None, Some(other.exp()?)])),
+            _ => Ok(None),
+        });
+        Ok(parts)
+    };
+    let text = refusal(gradcheck(fills, &x, DEFAULT()));
     assert!(text.starts_with("Expected all input grads to be undefined or zero"), "{text}");
-    let unchecked = GradcheckOptions { check_undefined_grad: false, ..DEFAULT() };
-    gradcheck(ones_for_none, &inputs, unchecked).unwrap();
+    gradcheck(fills, &x, unchecked).unwrap();
 }
 
 #[test]

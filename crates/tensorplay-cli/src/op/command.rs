@@ -6,8 +6,6 @@ use std::panic;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use aten::dispatch::Dispatcher;
-
 use super::args::OpArgs;
 use super::case::Case;
 use super::judge::judge;
@@ -21,9 +19,11 @@ use crate::progress::Progress;
 /// Runs the command.
 pub(crate) fn run_op(args: &OpArgs) -> ExitCode {
     let Some(cases) = &args.cases else { return output::print(&list(args.json)) };
-    // The operators are registered now, so that a panic there is seen; one of an operator is reported with
-    // its case.
-    Dispatcher::global();
+    // The operators and their derivatives, through which all calls go, are registered now, so that a panic there
+    // is seen; one of an operator is reported with its case.
+    if let Err(error) = tensorplay_autograd::init() {
+        return output::bad_input(&error.to_string());
+    }
     panic::set_hook(Box::new(|_| {}));
     let report = run_cases(cases, args);
     drop(panic::take_hook());

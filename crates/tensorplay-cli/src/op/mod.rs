@@ -19,6 +19,8 @@ mod report;
 mod tests;
 #[cfg(test)]
 mod meta_tests;
+#[cfg(test)]
+mod gradcheck_tests;
 
 pub(crate) use args::OpArgs;
 pub(crate) use command::run_op;

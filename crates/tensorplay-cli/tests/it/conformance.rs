@@ -110,6 +110,34 @@ fn results_are_written_and_the_exit_code_says_whether_all_passed() {
     assert_eq!(run(&["op".into(), passing.into_os_string()]).status.code(), Some(0));
 }
 
+/// `x * y` at 2 and 3, whose gradient with respect to `x` is said to be this.
+fn mul_with_gradient(gradient: f64) -> Value {
+    let tensor = |value: f64| json!({"t": {"dtype": "float64", "size": [1], "stride": [1], "offset": 0, "data": [value]}});
+    json!({"op": "aten::mul.Tensor", "args": [tensor(2.0), tensor(3.0)], "kwargs": {}, "requires_grad": ["0", "1"], "out": [tensor(6.0)],
+        "grad_out": {"0": tensor(10.0)}, "grads": {"0": tensor(gradient), "1": tensor(20.0)}, "core": true})
+}
+
+#[test]
+fn gradients_are_computed_and_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut without_output = mul_with_gradient(30.0);
+    without_output["grad_out"] = json!({"1": without_output["grad_out"]["0"]});
+    let cases = write_cases(&folder, &[mul_with_gradient(30.0), mul_with_gradient(31.0), without_output]);
+    let results = folder.path().join("results.jsonl");
+    let output = tensorplay().arg("op").arg(&cases).arg("--results").arg(&results).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    insta::assert_snapshot!(stdout(&output), @"
+    line 1 aten::mul.Tensor: fail: grad 0: element 0: 30.0 != 31.0
+    line 2 aten::mul.Tensor: refused: output 1 is no tensor
+    1 of 3 cases pass (33.33 %): fail 1, refused 1, missing 0; 0 of 1 operators pass whole
+    ");
+    insta::assert_snapshot!(std::fs::read_to_string(&results).unwrap(), @r#"
+    {"line":0,"out":[{"t":{"dtype":"float64","size":[1],"stride":[1],"offset":0,"data":[6.0]}}],"mutated":{},"alias":[],"grads":{"0":{"t":{"dtype":"float64","size":[1],"stride":[1],"offset":0,"data":[30.0]}},"1":{"t":{"dtype":"float64","size":[1],"stride":[1],"offset":0,"data":[20.0]}}}}
+    {"line":1,"out":[{"t":{"dtype":"float64","size":[1],"stride":[1],"offset":0,"data":[6.0]}}],"mutated":{},"alias":[],"grads":{"0":{"t":{"dtype":"float64","size":[1],"stride":[1],"offset":0,"data":[30.0]}},"1":{"t":{"dtype":"float64","size":[1],"stride":[1],"offset":0,"data":[20.0]}}}}
+    {"line":2,"error":"output 1 is no tensor","kind":"InvalidArgument"}
+    "#);
+}
+
 #[test]
 fn files_of_calls_that_are_no_use_end_with_2() {
     let folder = tempfile::tempdir().unwrap();
