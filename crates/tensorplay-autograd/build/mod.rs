@@ -18,7 +18,7 @@
 //!
 //! - the arguments, of the types that kernels have them in, and `result` or `result0`, `result1`, …: what is named
 //!   is kept from the forward call, for as long as one of the gradients that need it is wanted. Of a tensor of which
-//!   only `sizes()`, `strides()`, `storage_offset()`, `rank()`, `numel()`, `dtype()`, `device()`, `is_complex()` or
+//!   only `sizes()`, `strides()`, `storage_offset()`, `rank()`, `numel()`, `dtype()`, `device()` or
 //!   `meta()` is asked, only that is kept.
 //!   `late()` of a tensor hands it out, if it is there, when it is called: one that a formula does not always need may
 //!   have been changed since;

@@ -8,7 +8,7 @@ use super::table::{Entry, Formula};
 use super::tokens::{Piece, pieces};
 
 /// Methods of a tensor that need none of its elements.
-const OF_META: [&str; 9] = [
+const OF_META: [&str; 8] = [
     ".sizes()",
     ".strides()",
     ".storage_offset()",
@@ -16,7 +16,6 @@ const OF_META: [&str; 9] = [
     ".numel()",
     ".dtype()",
     ".device()",
-    ".is_complex()",
     ".meta()",
 ];
 
@@ -363,13 +362,9 @@ fn keep(line: &mut Line, of: &str, name: &str, ty: &str, rest: &str) {
             ("Tensor", format!("{name}_late"), "c.late({slot})".to_owned())
         }
         ("&'static Tensor", true) => ("Meta", format!("{name}_meta"), "c.meta({slot})?".to_owned()),
-        ("Option<&'static Tensor>", true) => {
-            ("Meta", format!("{name}_meta"), "c.optional_meta({slot})".to_owned())
-        }
-        ("&'static [Tensor]", true) => ("Metas", format!("{name}_metas"), "c.metas({slot})?".to_owned()),
+        ("&'static [Tensor]", _) => ("Metas", format!("{name}_metas"), "c.metas({slot})?".to_owned()),
         ("&'static Tensor", false) => ("Tensor", name.to_owned(), "&c.tensor({slot})?".to_owned()),
-        ("Option<&'static Tensor>", false) => ("Optional", name.to_owned(), "c.optional({slot})?".to_owned()),
-        ("&'static [Tensor]", false) => ("Tensors", name.to_owned(), "&c.tensors({slot})?[..]".to_owned()),
+        ("Option<&'static Tensor>", _) => ("Optional", name.to_owned(), "c.optional({slot})?".to_owned()),
         ("&'static [Option<Tensor>]", _) => {
             ("Tensors", name.to_owned(), "&c.optional_tensors({slot})?[..]".to_owned())
         }

@@ -55,12 +55,6 @@ impl Apply for CopySlices {
         Ok(given)
     }
 
-    fn release(&self) {
-        if let Some(function) = &self.function {
-            function.release();
-        }
-    }
-
     fn take_garbage(&mut self, garbage: &mut Vec<Garbage>) {
         if let Some(function) = self.function.take() {
             garbage.push(Garbage::Any(Box::new(function)));
@@ -75,8 +69,8 @@ impl Apply for CopySlices {
 /// The view of `base` that another is of a tensor like it.
 fn view_of(base: &Tensor, meta: &TensorMeta, view: &TensorMeta) -> Result<Tensor> {
     let offset = base.storage_offset() + view.storage_offset() - meta.storage_offset();
-    let view = aten::ops::handles::AS_STRIDED.call(base, &view.sizes(), &view.strides(), Some(offset))?;
-    Ok(view)
+    let same = aten::ops::handles::AS_STRIDED.call(base, &view.sizes(), &view.strides(), Some(offset))?;
+    meta.turned_to(view, &same)
 }
 
 /// The node of a view whose base changed: the gradient of an `as_strided`.
@@ -101,7 +95,7 @@ impl Apply for AsStrided {
     fn apply(&self, _: &Node, gradients: Gradients, _: bool) -> Result<Gradients> {
         let Some(gradient) = gradients.into_iter().next().flatten() else { return Ok(smallvec![None]) };
         let given = crate::formulas::view::as_strided_backward(
-            &gradient,
+            &self.view.turned_to(&self.base, &gradient)?,
             &self.base,
             &self.view.sizes(),
             &self.view.strides(),

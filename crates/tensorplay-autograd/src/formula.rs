@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::gradients::Gradients;
 use crate::node::{Apply, Garbage, InputMeta, Node};
-use crate::saved::{Saved, SavedTensor, TensorMeta, already_freed};
+use crate::saved::{Saved, SavedList, SavedTensor, TensorMeta, already_freed};
 use crate::unpacked::Unpacked;
 
 /// How one operator is differentiated.
@@ -82,14 +82,14 @@ impl Formula {
 pub(crate) struct FormulaBody {
     formula: &'static Formula,
     /// `None` once it was given up.
-    saved: Mutex<Option<SmallVec<[Saved; 3]>>>,
+    saved: Mutex<Option<SavedList>>,
     lengths: Option<Box<[usize]>>,
 }
 
 impl FormulaBody {
     pub(crate) fn new(
         formula: &'static Formula,
-        saved: SmallVec<[Saved; 3]>,
+        saved: SavedList,
         lengths: Option<Box<[usize]>>,
     ) -> Self {
         Self { formula, saved: Mutex::new(Some(saved)), lengths }
@@ -117,7 +117,7 @@ impl Apply for FormulaBody {
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         if keep {
             // Formulas call operators and hooks: not under the lock. Handles are cheap.
-            let copies: SmallVec<[Saved; 3]> =
+            let copies: SavedList =
                 saved.as_ref().ok_or_else(already_freed)?.iter().map(Saved::share).collect();
             drop(saved);
             return self.run(node, &gradients, &copies);
@@ -125,11 +125,6 @@ impl Apply for FormulaBody {
         let taken = saved.take().ok_or_else(already_freed)?;
         drop(saved);
         self.run(node, &gradients, &taken)
-    }
-
-    fn release(&self) {
-        let taken = self.saved.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(taken);
     }
 
     fn take_garbage(&mut self, garbage: &mut Vec<Garbage>) {
@@ -248,10 +243,6 @@ impl<'a> Backward<'a> {
         Late { backward: self, slot }
     }
 
-    pub(crate) fn tensors(&self, slot: usize) -> Result<Vec<Tensor>> {
-        Ok(self.optional_tensors(slot)?.into_iter().flatten().collect())
-    }
-
     pub(crate) fn optional_tensors(&self, slot: usize) -> Result<Vec<Option<Tensor>>> {
         let Saved::Tensors(list) = &self.saved[slot] else { return Err(not_kept()) };
         let unpack =
@@ -263,13 +254,6 @@ impl<'a> Backward<'a> {
         match &self.saved[slot] {
             Saved::Meta(meta) => Ok(meta),
             _ => Err(not_kept()),
-        }
-    }
-
-    pub(crate) fn optional_meta(&self, slot: usize) -> Option<&'a TensorMeta> {
-        match &self.saved[slot] {
-            Saved::Meta(meta) => Some(meta),
-            _ => None,
         }
     }
 

@@ -106,7 +106,7 @@ impl Drop for Meta {
     fn drop(&mut self) {
         // Hooks and gradients may hold other graphs: see Note [Graphs end without recursion].
         if let Some(state) = self.state.take() {
-            collect(vec![Garbage::Any(state)]);
+            collect([Garbage::Any(state)]);
         }
     }
 }

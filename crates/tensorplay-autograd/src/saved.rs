@@ -7,6 +7,7 @@
 use aten::dispatch::Value;
 use aten::{Dims, Error, Result, Tensor};
 use c10_core::{Device, ScalarType};
+use smallvec::SmallVec;
 
 use crate::meta::{Meta, meta, requires_grad};
 use crate::mode::is_grad_enabled;
@@ -19,17 +20,19 @@ pub(crate) struct SavedTensor {
     data: Data,
     version: u32,
     /// For a result of the node itself, which.
-    result: Option<usize>,
-    /// For packed tensors: where the gradient goes, and whether it is wanted.
-    edge: Option<Edge>,
+    result: Option<u32>,
     /// It was an argument that a recorded call had made.
     has_history: bool,
 }
 
 enum Data {
     Tensor(Tensor),
-    Packed(Packed),
+    /// With where the gradient goes, if it is wanted.
+    Packed(Box<(Packed, Option<Edge>)>),
 }
+
+/// What a node keeps.
+pub(crate) type SavedList = SmallVec<[Saved; 2]>;
 
 /// What a formula keeps between forward and backward.
 pub(crate) enum Saved {
@@ -50,6 +53,8 @@ pub(crate) struct TensorMeta {
     storage_offset: i64,
     dtype: ScalarType,
     device: Device,
+    is_conj: bool,
+    is_neg: bool,
 }
 
 impl Saved {
@@ -94,7 +99,22 @@ impl TensorMeta {
             storage_offset: tensor.storage_offset(),
             dtype: tensor.dtype(),
             device: tensor.device(),
+            is_conj: tensor.is_conj(),
+            is_neg: tensor.is_neg(),
         }
+    }
+
+    /// Of a tensor that has the memory of this one: the same, or its conjugate or its negative, as `other` is to this
+    /// one.
+    pub(crate) fn turned_to(&self, other: &Self, tensor: &Tensor) -> Result<Tensor> {
+        let mut turned = tensor.clone();
+        if self.is_conj != other.is_conj {
+            turned = turned.conj()?;
+        }
+        if self.is_neg != other.is_neg {
+            turned = turned._neg_view()?;
+        }
+        Ok(turned)
     }
 
     /// Itself: in a table of derivatives it says that a tensor's elements are not needed.
@@ -130,10 +150,6 @@ impl TensorMeta {
     pub(crate) fn device(&self) -> Device {
         self.device
     }
-
-    pub(crate) fn is_complex(&self) -> bool {
-        self.dtype.is_complex()
-    }
 }
 
 impl SavedTensor {
@@ -144,14 +160,14 @@ impl SavedTensor {
             Some(hooks) if !tensor.is_wrapped_number() => {
                 let edge = if requires_grad(tensor) { view_track::gradient_edge(tensor)? } else { None };
                 let packed = hooks.pack(&alias(tensor)?)?;
-                Ok(Self { data: Data::Packed(packed), version: 0, result: None, edge, has_history: false })
+                let data = Data::Packed(Box::new((packed, edge)));
+                Ok(Self { data, version: 0, result: None, has_history: false })
             }
             _ => Ok(Self {
                 version: tensor.version(),
                 has_history: has_history(tensor),
                 data: Data::Tensor(tensor.clone()),
                 result: None,
-                edge: None,
             }),
         }
     }
@@ -160,22 +176,12 @@ impl SavedTensor {
     pub(crate) fn result(tensor: &Tensor, which: usize) -> Result<Self> {
         check_followed(tensor)?;
         let alias = alias(tensor)?;
-        match saved_hooks::current() {
-            Some(hooks) => Ok(Self {
-                data: Data::Packed(hooks.pack(&alias)?),
-                version: 0,
-                result: Some(which),
-                edge: None,
-                has_history: false,
-            }),
-            None => Ok(Self {
-                version: alias.version(),
-                data: Data::Tensor(alias),
-                result: Some(which),
-                edge: None,
-                has_history: false,
-            }),
-        }
+        let result = u32::try_from(which).ok();
+        let (version, data) = match saved_hooks::current() {
+            Some(hooks) => (0, Data::Packed(Box::new((hooks.pack(&alias)?, None)))),
+            None => (alias.version(), Data::Tensor(alias)),
+        };
+        Ok(Self { data, version, result, has_history: false })
     }
 
     fn share(&self) -> Self {
@@ -187,7 +193,6 @@ impl SavedTensor {
             data,
             version: self.version,
             result: self.result,
-            edge: self.edge.clone(),
             has_history: self.has_history,
         }
     }
@@ -197,7 +202,7 @@ impl SavedTensor {
         self.result.is_some()
             || match &self.data {
                 Data::Tensor(tensor) => requires_grad(tensor),
-                Data::Packed(_) => self.edge.is_some(),
+                Data::Packed(packed) => packed.1.is_some(),
             }
     }
 
@@ -224,13 +229,14 @@ impl SavedTensor {
     }
 
     fn unpack_of(&self, node: Option<&Node>) -> Result<Tensor> {
-        let own = |input| node.map(|node| Edge { node: node.clone(), input });
+        let own = |input: u32| node.map(|node| Edge { node: node.clone(), input: input as usize });
         match &self.data {
             Data::Packed(packed) => {
+                let (packed, edge) = &**packed;
                 let tensor = packed.unpack()?;
                 let edge = match self.result {
                     Some(input) => own(input),
-                    None => self.edge.clone(),
+                    None => edge.clone(),
                 };
                 with_history(tensor, edge)
             }

@@ -223,16 +223,15 @@ impl Tile {
     /// # Safety
     /// They are within the operand, which nobody writes meanwhile.
     unsafe fn fill(&mut self, from: *const u8, rows: usize, columns: usize) {
+        let fill: unsafe fn(&mut Self, *const u8, usize, usize) = match self.element {
+            1 => Self::fill_with::<u8>,
+            2 => Self::fill_with::<u16>,
+            4 => Self::fill_with::<u32>,
+            8 => Self::fill_with::<u64>,
+            _ => Self::fill_with::<u128>,
+        };
         // SAFETY: the caller's; the element is as large as the operand's.
-        unsafe {
-            match self.element {
-                1 => self.fill_with::<u8>(from, rows, columns),
-                2 => self.fill_with::<u16>(from, rows, columns),
-                4 => self.fill_with::<u32>(from, rows, columns),
-                8 => self.fill_with::<u64>(from, rows, columns),
-                _ => self.fill_with::<u128>(from, rows, columns),
-            }
-        }
+        unsafe { fill(self, from, rows, columns) };
     }
 
     /// # Safety
@@ -246,7 +245,7 @@ impl Tile {
                 // SAFETY: the element is within the operand. It need not be aligned.
                 let value = unsafe { element.read_unaligned() };
                 // SAFETY: the room is for as many rows and columns of elements at least as large.
-                unsafe { room.add(row * TILE_COLUMNS + column).write(value) };
+                unsafe { room.wrapping_add(row * TILE_COLUMNS + column).write(value) };
             }
         }
     }

@@ -117,3 +117,16 @@ fn faults_name_the_file_and_line() {
     ];
     insta::assert_snapshot!(faults.join("\n"));
 }
+
+#[test]
+fn the_schemas_are_listed_for_other_build_scripts() {
+    let list = from_table(SAMPLE).unwrap().list;
+    let line = |name: &str| list.lines().find(|line| line.split('\t').nth(1) == Some(name)).unwrap().to_owned();
+    assert_eq!(
+        line("add_.Tensor"),
+        "ADD__TENSOR\tadd_.Tensor\tin_place\tself|&'static Tensor;other|&'static Tensor;alpha|Scalar\t1"
+    );
+    assert_eq!(line("split.Tensor").split('\t').nth(2), Some("view"));
+    assert_eq!(line("add.out").split('\t').nth(2), Some("out"));
+    assert_eq!(line("add.Tensor").split('\t').nth(2), Some("functional"));
+}

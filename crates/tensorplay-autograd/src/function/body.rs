@@ -4,7 +4,6 @@ use std::any::Any;
 use std::sync::{Mutex, PoisonError};
 
 use aten::{Error, Result, Tensor};
-use smallvec::SmallVec;
 
 use super::context::{BackwardContext, GradOutputs};
 use super::once;
@@ -12,7 +11,7 @@ use crate::gradients::Gradients;
 use crate::meta::requires_grad;
 use crate::mode::{GradModeGuard, is_grad_enabled};
 use crate::node::{Apply, Garbage, Node};
-use crate::saved::Saved;
+use crate::saved::{Saved, SavedList};
 use crate::unpacked::Unpacked;
 
 /// What the node does.
@@ -22,7 +21,6 @@ pub(crate) trait Step: Send + Sync + 'static {
     fn backward(&self, ctx: &BackwardContext<'_>, grad_outputs: &GradOutputs) -> Result<Vec<Option<Tensor>>>;
 }
 
-type SavedList = SmallVec<[Saved; 3]>;
 
 /// Runs a step with what was saved for it.
 pub(crate) struct FunctionBody<S: Step> {
@@ -100,11 +98,6 @@ impl<S: Step> Apply for FunctionBody<S> {
             }
         };
         self.run(step, node, gradients, saved.as_deref())
-    }
-
-    fn release(&self) {
-        let taken = self.saved.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(taken);
     }
 
     fn take_garbage(&mut self, garbage: &mut Vec<Garbage>) {

@@ -9,7 +9,7 @@ use super::body::{FunctionBody, Step};
 use super::context::{Marks, SaveList};
 use crate::meta::{Meta, meta, requires_grad};
 use crate::node::{Edge, InputMeta, NewNode, Node, NodeName};
-use crate::saved::{self, Saved, SavedTensor};
+use crate::saved::{self, Saved, SavedList, SavedTensor};
 use crate::view_track::{self, Creation, rebase_history, set_made_by};
 
 /// A call whose results are there.
@@ -104,7 +104,7 @@ fn check_changed_views(results: &[Tensor], kinds: &[Kind]) -> Result<()> {
 }
 
 /// Saves what was asked for: results of the node without history, all else as it is.
-fn save(list: SaveList, results: &[Tensor], kinds: &[Kind]) -> Result<SmallVec<[Saved; 3]>> {
+fn save(list: SaveList, results: &[Tensor], kinds: &[Kind]) -> Result<SavedList> {
     let is_made = |at: &usize| kinds[*at].is_differentiable && (kinds[*at].is_dirty || !kinds[*at].is_input);
     let save = |tensor: Option<Tensor>| -> Result<Saved> {
         let Some(tensor) = tensor else { return Ok(Saved::None) };

@@ -98,7 +98,14 @@ struct NotImplemented {
 
 impl Apply for NotImplemented {
     fn apply(&self, _: &Node, _: Gradients, _: bool) -> Result<Gradients> {
-        Err(Error::not_implemented(format!("derivative for {} is not implemented", self.operator)))
+        let name = self.operator;
+        Err(Error::not_implemented(match name.starts_with("aten::") {
+            true => format!("derivative for {name} is not implemented"),
+            false => format!(
+                "Trying to backward through {name} but no autograd formula was registered. Please use \
+                 register_autograd to add one."
+            ),
+        }))
     }
 
     fn take_garbage(&mut self, _: &mut Vec<Garbage>) {}

@@ -19,7 +19,6 @@ use aten::dispatch::{DispatchKey, DispatchKeySet, Dispatcher, Library};
 pub(crate) use functional::{Functional, InferenceView, View};
 pub(crate) use in_place::{InPlace, InferenceCheck};
 pub(crate) use out::Out;
-pub(crate) use recording::concerns;
 
 /// What an autograd kernel passes calls on to.
 pub(crate) const BELOW_AUTOGRAD: DispatchKeySet = DispatchKeySet::full_after(DispatchKey::AutogradOther);

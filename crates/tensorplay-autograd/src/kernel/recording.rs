@@ -8,7 +8,7 @@ use crate::formula::{Formula, FormulaBody, Keep, Of};
 use crate::meta::requires_grad;
 use crate::mode::is_grad_enabled;
 use crate::node::{Edge, InputMeta, NewNode, Node, NodeName, next_sequence};
-use crate::saved::{Saved, SavedTensor, TensorMeta};
+use crate::saved::{Saved, SavedList, SavedTensor, TensorMeta};
 use crate::saved_hooks::check_stop;
 use crate::view_track::gradient_edge;
 
@@ -22,7 +22,7 @@ pub(crate) fn concerns(tensor: &Tensor) -> bool {
 pub(crate) struct Recording {
     sequence: u64,
     edges: SmallVec<[Option<Edge>; 2]>,
-    saved: SmallVec<[Saved; 3]>,
+    saved: SavedList,
     /// How many edges each target has, where one of them is a list.
     lengths: Option<Box<[usize]>>,
 }

@@ -15,13 +15,13 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{Apply, Edge, NodeCell};
-use crate::saved::Saved;
+use crate::saved::SavedList;
 
 /// What may hold the last handle on a node.
 #[expect(dead_code, reason = "it is held to be dropped")]
 pub(crate) enum Garbage {
     Edges(SmallVec<[Option<Edge>; 2]>),
-    Saved(SmallVec<[Saved; 3]>),
+    Saved(SavedList),
     Any(Box<dyn Any + Send>),
 }
 
@@ -43,17 +43,18 @@ impl<B: Apply + ?Sized> Drop for NodeCell<B> {
         if let Some(origin) = self.header.origin.take() {
             garbage.push(Garbage::Any(origin));
         }
-        let last = |edge: &Edge| Arc::strong_count(&edge.node.0) == 1;
-        if garbage.is_empty() && !edges.iter().flatten().any(last) {
-            return;
+        // Several edges may lead to one node, and be its last handles together.
+        let may_be_last = |edge: &Edge| Arc::strong_count(&edge.node.0) <= edges.len();
+        match garbage.is_empty() {
+            true if edges.iter().flatten().any(may_be_last) => collect([Garbage::Edges(edges)]),
+            true => {}
+            false => collect(garbage.into_iter().chain([Garbage::Edges(edges)])),
         }
-        garbage.push(Garbage::Edges(edges));
-        collect(garbage);
     }
 }
 
 /// Drops it now, or leaves it to the loop that runs further up on this thread's stack.
-pub(crate) fn collect(garbage: Vec<Garbage>) {
+pub(crate) fn collect(garbage: impl IntoIterator<Item = Garbage>) {
     let runs_elsewhere = WAITING.with(|waiting| {
         let mut waiting = waiting.borrow_mut();
         match &mut *waiting {
@@ -62,7 +63,7 @@ pub(crate) fn collect(garbage: Vec<Garbage>) {
                 true
             }
             None => {
-                *waiting = Some(garbage);
+                *waiting = Some(garbage.into_iter().collect());
                 false
             }
         }

@@ -9,9 +9,6 @@ use crate::gradients::Gradients;
 use crate::hooks::{self, HookHandle, TensorHook};
 use crate::meta::meta_or_init;
 
-/// Takes a hook of a node away.
-pub type NodeHookHandle = HookHandle;
-
 /// May change the gradients before the node takes them.
 pub(crate) type PreHook = dyn Fn(&[Option<Tensor>]) -> Result<Option<Vec<Option<Tensor>>>> + Send + Sync;
 /// May change the gradients that the node gives; it sees those that the node took behind them.
@@ -134,7 +131,7 @@ impl Node {
     pub fn register_prehook(
         &self,
         hook: impl Fn(&[Option<Tensor>]) -> Result<Option<Vec<Option<Tensor>>>> + Send + Sync + 'static,
-    ) -> NodeHookHandle {
+    ) -> HookHandle {
         let id = hooks::next_id();
         self.hooks_or_init().lists().pre.push((id, Arc::new(hook)));
         HookHandle::of_node(id, self)
@@ -148,7 +145,7 @@ impl Node {
         + Send
         + Sync
         + 'static,
-    ) -> NodeHookHandle {
+    ) -> HookHandle {
         let id = hooks::next_id();
         self.hooks_or_init().lists().post.push((id, Arc::new(hook)));
         HookHandle::of_node(id, self)

@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use aten::Result;
+use c10_core::in_place::new_in_place;
 use c10_core::Stream;
 use smallvec::SmallVec;
 
 pub use edge::Edge;
 pub(crate) use garbage::{Garbage, collect};
-pub use hooks::NodeHookHandle;
 pub(crate) use hooks::NodeHooks;
 pub(crate) use input_meta::InputMeta;
 
@@ -40,9 +40,6 @@ pub(crate) trait Apply: Any + Send + Sync {
     /// The gradients of the inputs, one for each edge, from those of the outputs. With `keep` it will be asked
     /// again; without, what it saved is given up.
     fn apply(&self, node: &Node, gradients: Gradients, keep: bool) -> Result<Gradients>;
-
-    /// Gives up what it saved.
-    fn release(&self) {}
 
     /// Moves out what could hold the last handle on another node, when the node ends.
     fn take_garbage(&mut self, garbage: &mut Vec<Garbage>);
@@ -114,7 +111,7 @@ impl<B: Apply> NewNode<B> {
             hooks: OnceLock::new(),
             origin: Origin::here(),
         };
-        Node(Arc::new(NodeCell { header, body: self.body }))
+        Node(new_in_place(|| NodeCell { header, body: self.body }))
     }
 }
 
@@ -168,10 +165,6 @@ impl Node {
 
     pub(crate) fn apply(&self, gradients: Gradients, keep: bool) -> Result<Gradients> {
         self.0.body.apply(self, gradients, keep)
-    }
-
-    pub(crate) fn release(&self) {
-        self.0.body.release();
     }
 
     pub(crate) fn body<B: Apply>(&self) -> Option<&B> {

@@ -5,6 +5,7 @@ use std::slice::from_ref;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use aten::ops::handles;
 use aten::random::Generator;
 use aten::{Result, Tensor};
 use c10_core::WeakStorage;
@@ -13,7 +14,10 @@ use tensorplay_autograd::checkpoint::{
     CheckpointContext, CheckpointOptions, CheckpointPolicy, Contexts, DeterminismCheck, checkpoint,
     checkpoint_with, selective,
 };
-use tensorplay_autograd::{BackwardOptions, GradOptions, TensorAutograd, grad_with, no_grad};
+use tensorplay_autograd::{
+    BackwardContext, BackwardOptions, ForwardContext, Function, GradOptions, GradOutputs, GradcheckOptions,
+    SavedTensorHooks, TensorAutograd, grad_with, gradcheck, gradgradcheck, no_grad, with_saved_tensor_hooks,
+};
 
 fn leaf(values: &[f64]) -> Tensor {
     Tensor::from_elements(values).unwrap().requires_grad_(true).unwrap()
@@ -462,6 +466,165 @@ fn a_policy_says_which_operators_run_again() {
     let before = asked.lock().unwrap().len();
     x.mul_scalar(2.0).unwrap();
     assert_eq!(asked.lock().unwrap().len(), before);
+}
+
+#[test]
+fn dropout_is_the_same_in_both_runs_and_the_generator_goes_on() {
+    let step = |checkpoints: bool| {
+        Generator::default_cpu().manual_seed(11);
+        let x = leaf(&[1.0; 32]);
+        let f = |x: &[Tensor]| x[0].dropout(0.5, true)?.mul(&x[0])?.dropout(0.25, true);
+        let y = if checkpoints { checkpoint(f, &[&x]) } else { f(from_ref(&x)) }.unwrap();
+        backward(&y, false).unwrap();
+        (values(&y), values(&x.grad().unwrap()), Generator::default_cpu().state())
+    };
+    if is_alone("dropout_is_the_same_in_both_runs_and_the_generator_goes_on") {
+        assert_eq!(step(true), step(false));
+    }
+}
+
+#[test]
+fn an_operator_that_is_not_run_again_draws_all_the_same() {
+    if !is_alone("an_operator_that_is_not_run_again_draws_all_the_same") {
+        return;
+    }
+    let step = |checkpoints: bool| {
+        Generator::default_cpu().manual_seed(11);
+        let x = leaf(&[1.0; 32]);
+        let f = |x: &[Tensor]| {
+            let (y, _) = handles::NATIVE_DROPOUT.call(&x[0], 0.5, Some(true))?;
+            dropped(&y.mul(&x[0])?)
+        };
+        let contexts = selective(|operator| match operator.name() {
+            "aten::native_dropout" => CheckpointPolicy::Save,
+            _ => CheckpointPolicy::Recompute,
+        });
+        let options = CheckpointOptions { contexts: Some(contexts.unwrap()), ..Default::default() };
+        let y = if checkpoints { checkpoint_with(f, &[&x], options) } else { f(from_ref(&x)) }.unwrap();
+        backward(&y, false).unwrap();
+        (values(&y), values(&x.grad().unwrap()), Generator::default_cpu().state())
+    };
+    assert_eq!(step(true), step(false));
+}
+
+#[test]
+fn results_that_were_kept_must_be_what_they_were() {
+    let keeps_products = || {
+        let contexts = selective(|operator| match operator.name() {
+            "aten::mul.Tensor" | "aten::mul.Scalar" => CheckpointPolicy::Save,
+            _ => CheckpointPolicy::Recompute,
+        });
+        CheckpointOptions { contexts: Some(contexts.unwrap()), ..Default::default() }
+    };
+    let x = leaf(&[2.0]);
+    let changing = |x: &[Tensor]| {
+        let y = x[0].mul(&x[0])?;
+        y.add_(&y.detach()?)?;
+        y.mul(&x[0])
+    };
+    let y = checkpoint_with(changing, &[&x], keeps_products()).unwrap();
+    let error = backward(&y, false).unwrap_err().to_string();
+    assert!(
+        error.contains("Tensor cached during selective activation checkpoint has been mutated"),
+        "{error}"
+    );
+
+    let calls = Counter::default();
+    let growing = move |x: &[Tensor]| {
+        let first = calls.step() == 0;
+        let y = x[0].mul_scalar(2.0)?;
+        let y = if first { y } else { y.mul_scalar(3.0)? };
+        y.exp()
+    };
+    let y = checkpoint_with(growing, &[&x], keeps_products()).unwrap();
+    let error = backward(&y, false).unwrap_err().to_string();
+    assert!(
+        error.contains("aten::mul.Scalar encountered during backward, but not found in storage"),
+        "{error}"
+    );
+}
+
+/// Gives each tensor back that it was given, and counts.
+struct Passing(Counter);
+
+impl SavedTensorHooks for Passing {
+    fn pack(&self, tensor: &Tensor) -> Result<Box<dyn std::any::Any + Send + Sync>> {
+        self.0.step();
+        Ok(Box::new(tensor.clone()))
+    }
+
+    fn unpack(&self, packed: &(dyn std::any::Any + Send + Sync)) -> Result<Tensor> {
+        Ok(packed.downcast_ref::<Tensor>().unwrap().clone())
+    }
+}
+
+#[test]
+fn hooks_around_a_checkpoint_see_its_inputs_alone() {
+    let (x, packs) = (leaf(&[2.0]), Counter::default());
+    let hooks = Arc::new(Passing(packs.clone()));
+    let y = with_saved_tensor_hooks(hooks, || checkpoint(fourth, &[&x])).unwrap();
+    assert_eq!(packs.count(), 1);
+    backward(&y, false).unwrap();
+    assert_eq!((packs.count(), values(&x.grad().unwrap())), (1, vec![32.0]));
+}
+
+/// The square, by a function that asks for what it saved twice.
+struct Square;
+
+impl Function for Square {
+    fn forward(&mut self, ctx: &mut ForwardContext<'_>, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+        let y = inputs[0].mul(inputs[0])?;
+        ctx.save_for_backward([inputs[0], &y]);
+        Ok(vec![y])
+    }
+
+    fn backward(&self, ctx: &BackwardContext<'_>, grads: &GradOutputs) -> Result<Vec<Option<Tensor>>> {
+        let (x, again) = (ctx.saved_tensor(0)?, ctx.saved_tensors()?);
+        assert_eq!(values(&x.mul(&x)?), values(again[1].as_ref().unwrap()));
+        Ok(vec![Some(grads.tensor(0)?.mul(&x)?.mul_scalar(2.0)?)])
+    }
+}
+
+#[test]
+fn functions_save_through_checkpoints() {
+    let (x, ends) = (leaf(&[2.0]), Counter::default());
+    let ended = ends.clone();
+    let f = move |x: &[Tensor]| {
+        let y = Square.apply_one(&[&x[0].mul_scalar(3.0)?])?;
+        ended.step();
+        Ok(y)
+    };
+    let y = checkpoint(f, &[&x]).unwrap();
+    backward(&y, false).unwrap();
+    assert_eq!((ends.count(), values(&x.grad().unwrap())), (1, vec![36.0]));
+}
+
+#[test]
+fn derivatives_are_what_differences_say() {
+    let x = leaf(&[0.5, -1.5, 2.0]);
+    let f = |inputs: &[Tensor]| {
+        let y =
+            checkpoint(|x: &[Tensor]| checkpoint(fourth, &[&x[0].mul(&x[0])?])?.mul(&x[0]), &[&inputs[0]])?;
+        Ok(vec![Square.apply_one(&[&y])?])
+    };
+    gradcheck(f, from_ref(&x), GradcheckOptions::default()).unwrap();
+    gradgradcheck(f, from_ref(&x), GradcheckOptions::default()).unwrap();
+}
+
+#[test]
+fn a_long_chain_of_checkpoints_is_run_and_dropped() {
+    for runs in [true, false] {
+        let x = leaf(&[1.0]);
+        let mut y = x.mul_scalar(1.0).unwrap();
+        for _ in 0..5_000 {
+            y = checkpoint(|x: &[Tensor]| x[0].mul(&x[0]), &[&y]).unwrap();
+        }
+        if runs {
+            let gradients = &[Some(Tensor::from_elements(&[0.0]).unwrap())];
+            y.backward_with(BackwardOptions { gradients, ..Default::default() }).unwrap();
+            assert_eq!(values(&x.grad().unwrap()), [0.0]);
+        }
+    }
 }
 
 /// The bytes of the host that are in use, and the most that were.

@@ -30,6 +30,25 @@ fn joins_give_each_its_part() {
 }
 
 #[test]
+fn grids_of_lines_sum_along_what_was_repeated() {
+    let two = [numbers(&[3], 32), numbers(&[2], 33)];
+    for (indexing, sizes) in [("ij", [3, 2]), ("xy", [2, 3])] {
+        check(indexing, &two, |x| {
+            let grids = handles::MESHGRID_INDEXING.call(&[x[0].clone(), x[1].clone()], indexing)?;
+            assert_eq!(grids[0].sizes()[..], sizes);
+            Ok(grids)
+        });
+    }
+    let weights = [numbers(&[2, 3], 34), numbers(&[3], 35).abs().unwrap()];
+    check_first("weighted covariances", &weights, |x| {
+        Ok(vec![
+            handles::COV.call(&x[0], 0, None, Some(&x[1]))?,
+            handles::COV.call(&x[0], 1, None, Some(&x[1]))?,
+        ])
+    });
+}
+
+#[test]
 fn reordered_elements_go_back() {
     let x = [numbers(&[3, 4], 3)];
     check_one("repeat", &x, |x| x[0].repeat(&[2, 1, 3]));

@@ -8,6 +8,7 @@ use crate::numeric::{check, check_one, complex, numbers};
 
 type One = fn(&Tensor) -> Result<Tensor>;
 type Many = fn(&Tensor) -> Result<Vec<Tensor>>;
+type Change = fn(&Tensor) -> Result<()>;
 
 #[test]
 fn views_and_their_copies_put_gradients_back() {
@@ -137,8 +138,24 @@ fn what_is_written_through_views_of_views_is_followed() {
 }
 
 #[test]
+fn what_is_written_through_conjugates_is_followed() {
+    check("a conjugate", &[numbers(&[3, 2], 33), numbers(&[2, 2], 34)], |x| {
+        let z = complex(&x[0])?.mul_scalar(1)?;
+        let conjugate = z.conj()?;
+        conjugate.narrow(0, 1, 2)?.mul_(&complex(&x[1])?)?;
+        Ok(vec![(&z * &z)?, (&conjugate * &z)?, conjugate])
+    });
+    check("a negative", &[numbers(&[3], 35)], |x| {
+        let y = x[0].mul_scalar(1)?;
+        let negative = y._neg_view()?;
+        negative.mul_(&x[0])?;
+        Ok(vec![(&y * &y)?, (&negative * &x[0])?])
+    });
+}
+
+#[test]
 fn geometry_is_changed_in_place() {
-    let changes: [(&str, fn(&Tensor) -> Result<()>); 8] = [
+    let changes: [(&str, Change); 8] = [
         ("transpose_", |x| x.transpose_(0, 1).map(drop)),
         ("swapaxes_", |x| handles::SWAPAXES_.call(x, 0, 1)),
         ("t_", |x| handles::T_.call(x)),

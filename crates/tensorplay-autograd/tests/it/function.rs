@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use aten::{Result, Tensor, WeakTensor};
 use tensorplay_autograd::{
     BackwardContext, BackwardOptions, ForwardContext, Function, GradOptions, GradOutputs, TensorAutograd,
-    grad_with, no_grad,
+    enable_grad, grad_with, no_grad,
 };
 
 fn leaf(values: &[f64]) -> Tensor {
@@ -530,4 +530,56 @@ fn one_result_is_asked_for_by_name() {
     let x = leaf(&[1.0]);
     let two = Made::new(|_, inputs| Ok(vec![inputs[0].clone(); 2]), |_, _| unreachable!());
     assert!(two.apply_one(&[&x]).unwrap_err().to_string().contains("gives 2 results"));
+}
+
+/// The cube, whose backward step computes it again and differentiates that.
+struct Again;
+
+impl Function for Again {
+    fn forward(&mut self, ctx: &mut ForwardContext<'_>, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+        ctx.save_for_backward([inputs[0]]);
+        Ok(vec![inputs[0].mul(inputs[0])?.mul(inputs[0])?])
+    }
+
+    fn backward(&self, ctx: &BackwardContext<'_>, grads: &GradOutputs) -> Result<Vec<Option<Tensor>>> {
+        let x = ctx.saved_tensor(0)?.detach()?.requires_grad_(true)?;
+        let y = enable_grad(|| x.mul(&x)?.mul(&x))?;
+        let one = [grads.optional(0).cloned()];
+        let options = GradOptions { create_graph: true, grad_outputs: &one, ..Default::default() };
+        grad_with(&[y], &[x], options)
+    }
+}
+
+#[test]
+fn a_backward_step_that_differentiates_leaves_nothing() {
+    let live = |rounds: usize| {
+        let x = leaf(&[2.0; 4096]);
+        for _ in 0..rounds {
+            let y = Again.apply_one(&[&x]).unwrap();
+            backward(&y).unwrap();
+            assert_eq!(values(&x.grad().unwrap())[0], 12.0);
+            x.set_grad(None).unwrap();
+        }
+        let storages: Vec<_> = (0..2).map(|_| x.storage().use_count()).collect();
+        (storages, x.use_count())
+    };
+    assert_eq!(live(1), live(100));
+}
+
+#[test]
+fn functions_of_many_threads_do_not_meet() {
+    let x = leaf(&[3.0]);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let y = ScaledSquare { by: 2.0 }.apply_one(&[&x]).unwrap();
+                    let one = [Some(Tensor::from_elements(&[1.0]).unwrap())];
+                    let options = GradOptions { grad_outputs: &one, ..Default::default() };
+                    let of_x = grad_with(from_ref(&y), from_ref(&x), options).unwrap().remove(0).unwrap();
+                    assert_eq!(values(&of_x), [12.0]);
+                }
+            });
+        }
+    });
 }

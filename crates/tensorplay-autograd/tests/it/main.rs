@@ -1,12 +1,11 @@
 //! The crate at its edge.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking, in their helpers too")]
+#![allow(clippy::cloned_ref_to_slice_refs, reason = "lists of one tensor are written as those of two")]
+#![allow(clippy::type_complexity, reason = "logs of hooks are lists of what they saw")]
 
 mod live;
 
-#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
-
 mod numeric;
-
 mod basics;
 mod order;
 mod hooks;
@@ -32,6 +31,8 @@ mod formulas_reduce;
 mod formulas_views;
 mod function;
 mod gradcheck;
+mod leaf_operators;
+mod multi_grad;
 
 use aten::{Dims, Tensor};
 
@@ -76,5 +77,3 @@ fn run_and(of: &Tensor, keep: bool) -> aten::Result<()> {
         ..BackwardOptions::default()
     })
 }
-mod leaf_operators;
-mod multi_grad;
