@@ -11,8 +11,7 @@ use std::time::Instant;
 
 use tensorplay::c10_core::DeviceType;
 use tensorplay::c10_core::allocator::{
-    CachingCpuAllocator, CountingAllocator, DeferredFreeAllocator, DeferredFreeConfig,
-    set_allocator,
+    CachingCpuAllocator, CountingAllocator, DeferredFreeAllocator, DeferredFreeConfig, set_allocator,
 };
 use tensorplay::nn::LstmState;
 use tensorplay::prelude::*;

@@ -3,6 +3,7 @@
 //! - [`Tensor`] and its operators are those of [`aten`]; gradients are those of [`autograd`].
 //! - [`nn`]: modules with named parameters and buffers, losses, PyTorch's initialisations.
 //! - [`optim`]: optimisers, schedules of learning rates, clipping of gradients.
+//! - [`checkpoint()`]: parts of a model that save their inputs alone and are computed again for gradients.
 //! - [`data`]: tensors in memory, taken in batches and in a seeded order.
 //!
 //! Names, defaults and numbers are PyTorch's: under the same seed a module begins with the same weights, and a state
@@ -36,6 +37,7 @@ pub mod data;
 pub use aten::{self, Error, ErrorKind, Result, Tensor, TensorOptions, tensor};
 pub use c10_core::{self, Device, Scalar, ScalarType};
 pub use tensorplay_autograd as autograd;
+pub use tensorplay_autograd::checkpoint;
 
 /// Registers what is present with the process's dispatcher. Modules and optimisers call it; calling it again does
 /// nothing.

@@ -6,4 +6,4 @@ pub use tensorplay_autograd::{TensorAutograd, no_grad};
 
 pub use crate::nn::{Forward, Module};
 pub use crate::optim::{Optimizer, Scheduler};
-pub use crate::{data, nn, optim};
+pub use crate::{autograd, data, nn, optim};

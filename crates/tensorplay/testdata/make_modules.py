@@ -16,10 +16,10 @@ def tensor(t):
     return {"dtype": str(t.dtype).removeprefix("torch."), "size": list(t.shape), "data": data}
 
 
-def flat(output):
+def listed(output):
     if isinstance(output, torch.Tensor):
-        return [tensor(output)]
-    return [t for part in output if part is not None for t in flat(part)]
+        return [output]
+    return [t for part in output for t in listed(part)]
 
 
 def case(name, make, *sizes, call=None, inputs=None):
@@ -29,9 +29,18 @@ def case(name, make, *sizes, call=None, inputs=None):
     module.eval()
     if inputs is None:
         inputs = [torch.randn(size) for size in sizes]
-    with torch.no_grad():
-        output = (call or (lambda m, *x: m(*x)))(module, *inputs)
-    return {"name": name, "state": state, "inputs": [tensor(x) for x in inputs], "outputs": flat(output)}
+    inputs = [x.requires_grad_(x.is_floating_point()) for x in inputs]
+    outputs = listed((call or (lambda m, *x: m(*x)))(module, *inputs))
+    # Each element counts differently.
+    sum((o * torch.arange(o.numel()).reshape(o.shape).cos()).sum() for o in outputs).backward()
+    return {
+        "name": name,
+        "state": state,
+        "inputs": [tensor(x) for x in inputs],
+        "outputs": [tensor(o) for o in outputs],
+        "gradients": {name: tensor(p.grad) for name, p in module.named_parameters()},
+        "input_gradients": [x.grad is not None and tensor(x.grad) for x in inputs],
+    }
 
 
 def modules():

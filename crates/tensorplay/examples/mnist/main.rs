@@ -151,5 +151,6 @@ fn share_recognised(model: &mut nn::Sequential, test: &TensorDataset) -> Result<
 
 /// The workspace's folder for what is built.
 fn target() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target")
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new("."));
+    workspace.join("target")
 }

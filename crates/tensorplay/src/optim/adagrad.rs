@@ -60,7 +60,7 @@ impl Rule for AdagradRule {
         sum.addcmul_(&gradient, &gradient)?;
         let divisor = sum.sqrt()?;
         divisor.add_scalar_(options.eps)?;
-        let lr = options.lr / (1.0 + (state.steps - 1) as f64 * options.lr_decay);
+        let lr = options.lr / (1.0 + state.steps.saturating_sub(1) as f64 * options.lr_decay);
         parameter.addcdiv_with_(&gradient, &divisor, AddcdivOptions { value: (-lr).into() }).map(drop)
     }
 }

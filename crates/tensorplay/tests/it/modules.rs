@@ -17,10 +17,15 @@ pub(crate) static SEEDED: Mutex<()> = Mutex::new(());
 
 /// What a module gives for inputs.
 type Outputs = Box<dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>>;
-/// A module's parameters by name, and what it gives.
-type Called = (Vec<(String, Tensor)>, Outputs);
 
-fn forward(module: impl Forward + 'static) -> (Vec<(String, Tensor)>, Outputs) {
+/// The state that a module begins with, its parameters, and what it gives.
+struct Made {
+    state: Vec<(String, Tensor)>,
+    parameters: Vec<(String, Tensor)>,
+    outputs: Outputs,
+}
+
+fn forward(module: impl Forward + 'static) -> Made {
     of(module, |module, inputs| Ok(vec![module.forward(&inputs[0])?]))
 }
 
@@ -28,13 +33,13 @@ fn forward(module: impl Forward + 'static) -> (Vec<(String, Tensor)>, Outputs) {
 fn of<M: Module + 'static>(
     mut module: M,
     call: impl Fn(&M, &[Tensor]) -> Result<Vec<Tensor>> + 'static,
-) -> (Vec<(String, Tensor)>, Outputs) {
-    let state = module.state_dict().unwrap();
+) -> Made {
+    let (state, parameters) = (module.state_dict().unwrap(), module.named_parameters());
     module.eval();
-    (state, Box::new(move |inputs| call(&module, inputs)))
+    Made { state, parameters, outputs: Box::new(move |inputs| call(&module, inputs)) }
 }
 
-fn make(name: &str) -> Result<(Vec<(String, Tensor)>, Outputs)> {
+fn make(name: &str) -> Result<Made> {
     if let Some(made) = layer(name)? {
         return Ok(made);
     }
@@ -47,7 +52,7 @@ fn make(name: &str) -> Result<(Vec<(String, Tensor)>, Outputs)> {
     Ok(activation(name)?.unwrap_or_else(|| panic!("unknown module {name}")))
 }
 
-fn layer(name: &str) -> Result<Option<Called>> {
+fn layer(name: &str) -> Result<Option<Made>> {
     Ok(Some(match name {
         "linear" => forward(Linear::new(5, 3)?),
         "linear_no_bias" => forward(Linear::with(5, 3, LinearConfig { bias: false, ..Default::default() })?),
@@ -104,7 +109,7 @@ fn layer(name: &str) -> Result<Option<Called>> {
     }))
 }
 
-fn pool(name: &str) -> Option<(Vec<(String, Tensor)>, Outputs)> {
+fn pool(name: &str) -> Option<Made> {
     Some(match name {
         "max_pool1d" => forward(MaxPool1d::new([2])),
         "max_pool2d" => {
@@ -135,7 +140,7 @@ fn pool(name: &str) -> Option<(Vec<(String, Tensor)>, Outputs)> {
     })
 }
 
-fn attention(name: &str) -> Result<Option<Called>> {
+fn attention(name: &str) -> Result<Option<Made>> {
     let batch_first = AttentionConfig { batch_first: true, ..Default::default() };
     let both = |(output, weights): (Tensor, Tensor)| vec![output, weights];
     Ok(Some(match name {
@@ -163,7 +168,7 @@ fn attention(name: &str) -> Result<Option<Called>> {
     }))
 }
 
-fn sequence(name: &str) -> Result<Option<Called>> {
+fn sequence(name: &str) -> Result<Option<Made>> {
     let lstm_outputs = |(output, state): (Tensor, LstmState)| vec![output, state.hidden, state.cell];
     let gru_outputs = |(output, hidden): (Tensor, Tensor)| vec![output, hidden];
     let encoder = TransformerEncoderConfig { dim_feedforward: 8, ..Default::default() };
@@ -198,7 +203,7 @@ fn sequence(name: &str) -> Result<Option<Called>> {
     }))
 }
 
-fn activation(name: &str) -> Result<Option<Called>> {
+fn activation(name: &str) -> Result<Option<Made>> {
     Ok(Some(match name {
         "relu" => forward(Relu),
         "relu6" => forward(Relu6),
@@ -230,28 +235,52 @@ fn activation(name: &str) -> Result<Option<Called>> {
 
 fn check(case: &Value) -> Result<()> {
     let name = case["name"].as_str().unwrap();
-    let (state, outputs) = {
+    let made = {
         let _seeded = SEEDED.lock().unwrap();
         tensorplay::manual_seed(SEED);
         make(name)?
     };
-    let wanted = case["state"].as_object().unwrap();
-    assert_eq!(state.len(), wanted.len(), "{name}");
-    for (key, got) in &state {
-        let wanted = wanted.get(key).unwrap_or_else(|| panic!("{name}: PyTorch has no {key}"));
-        assert_close(&format!("{name}: {key}"), got, &tensor(wanted), 1e-6);
-    }
+    assert_named(name, &made.state, &case["state"], 1e-6);
     let inputs: Vec<Tensor> = case["inputs"].as_array().unwrap().iter().map(tensor).collect();
-    let (got, wanted) = (no_grad(|| outputs(&inputs))?, case["outputs"].as_array().unwrap());
-    assert_eq!(got.len(), wanted.len(), "{name}: outputs");
-    for (got, wanted) in got.iter().zip(wanted) {
-        assert_close(&format!("{name}: output"), got, &tensor(wanted), 2e-6);
+    let wanted = case["input_gradients"].as_array().unwrap();
+    for (input, _) in inputs.iter().zip(wanted).filter(|(_, wanted)| wanted.is_object()) {
+        input.requires_grad_(true)?;
+    }
+    let (outputs, wanted_outputs) = ((made.outputs)(&inputs)?, case["outputs"].as_array().unwrap());
+    assert_eq!(outputs.len(), wanted_outputs.len(), "{name}: outputs");
+    let mut loss = Tensor::zeros(&[], ScalarType::Float32)?;
+    for (output, wanted) in outputs.iter().zip(wanted_outputs) {
+        assert_close(&format!("{name}: output"), output, &tensor(wanted), 2e-6);
+        let counts = Tensor::arange(output.numel(), ScalarType::Float32)?.cos()?.reshape(&output.sizes())?;
+        loss = (&loss + (output * &counts)?.sum())?;
+    }
+    loss.backward()?;
+    let gradients: Vec<(String, Tensor)> = made
+        .parameters
+        .iter()
+        .map(|(key, parameter)| {
+            (key.clone(), parameter.grad().unwrap_or_else(|| panic!("{name}: {key} has no gradient")))
+        })
+        .collect();
+    assert_named(&format!("{name}, gradient"), &gradients, &case["gradients"], 1e-5);
+    for (input, wanted) in inputs.iter().zip(wanted).filter(|(_, wanted)| wanted.is_object()) {
+        assert_close(&format!("{name}: gradient of input"), &input.grad().unwrap(), &tensor(wanted), 1e-5);
     }
     Ok(())
 }
 
+/// Asserts that the names are PyTorch's, and the tensors.
+fn assert_named(name: &str, got: &[(String, Tensor)], wanted: &Value, tolerance: f64) {
+    let wanted = wanted.as_object().unwrap();
+    assert_eq!(got.len(), wanted.len(), "{name}");
+    for (key, got) in got {
+        let wanted = wanted.get(key).unwrap_or_else(|| panic!("{name}: PyTorch has no {key}"));
+        assert_close(&format!("{name}: {key}"), got, &tensor(wanted), tolerance);
+    }
+}
+
 #[test]
-fn modules_begin_and_compute_as_in_pytorch() {
+fn modules_begin_compute_and_have_gradients_as_in_pytorch() {
     let file = read("modules.json.gz");
     let cases = file["modules"].as_array().unwrap();
     assert_eq!(cases.len(), 61);
