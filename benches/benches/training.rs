@@ -63,7 +63,8 @@ fn main() {
     println!("\n{:36} {:>12} {:>12} {:>12}", "peak memory of three steps, KiB", "ours", "torch", "candle");
     for (case, _) in asked.iter().filter(|(case, _)| !case.ends_with("forward")) {
         let here = |side: &str| peak::of_child(side, case);
-        let torch = LargeOps::start(SCRIPT, threads).ok().and_then(|mut torch| torch.time(&format!("peak {case}")));
+        let torch =
+            LargeOps::start(SCRIPT, threads).ok().and_then(|mut torch| torch.time(&format!("peak {case}")));
         let text = |kib: Option<f64>| kib.map_or_else(|| "-".to_owned(), |kib| format!("{kib:.0}"));
         println!("{case:36} {:>12} {:>12} {:>12}", text(here("ours")), text(torch), text(here("candle")));
     }

@@ -40,7 +40,9 @@ pub(crate) fn run() -> Result {
 
     println!("\nYour own run: docs/replay.md says how to record it.");
 
-    println!("\nA training run of TensorPlay's: a small convolutional network learns handwritten digits for a moment.\n");
+    println!(
+        "\nA training run of TensorPlay's: a small convolutional network learns handwritten digits for a moment.\n"
+    );
     let trained = step::run(cargo().args(MNIST))?.code();
 
     let is_as_told = (as_it_was, in_less, with_setting, trained) == (Some(0), Some(1), Some(0), Some(0));

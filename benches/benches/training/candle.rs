@@ -32,7 +32,8 @@ pub(super) fn call(case: &str) -> Box<dyn FnMut()> {
             Box::new(move || mlp(&parameters, &input, &target).expect(ran))
         }
         _ => {
-            let sizes: [&[usize]; 6] = [&[16, 1, 3, 3], &[16], &[32, 16, 3, 3], &[32], &[10, 32 * 7 * 7], &[10]];
+            let sizes: [&[usize]; 6] =
+                [&[16, 1, 3, 3], &[16], &[32, 16, 3, 3], &[32], &[10, 32 * 7 * 7], &[10]];
             let parameters = leaves(&sizes).expect(ran);
             let (input, target) = (numbers(&[32, 1, 28, 28]).expect(ran), classes(32).expect(ran));
             Box::new(move || convnet(&parameters, &input, &target).expect(ran))

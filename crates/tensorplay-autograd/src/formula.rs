@@ -87,11 +87,7 @@ pub(crate) struct FormulaBody {
 }
 
 impl FormulaBody {
-    pub(crate) fn new(
-        formula: &'static Formula,
-        saved: SavedList,
-        lengths: Option<Box<[usize]>>,
-    ) -> Self {
+    pub(crate) fn new(formula: &'static Formula, saved: SavedList, lengths: Option<Box<[usize]>>) -> Self {
         Self { formula, saved: Mutex::new(Some(saved)), lengths }
     }
 
@@ -245,8 +241,9 @@ impl<'a> Backward<'a> {
 
     pub(crate) fn optional_tensors(&self, slot: usize) -> Result<Vec<Option<Tensor>>> {
         let Saved::Tensors(list) = &self.saved[slot] else { return Err(not_kept()) };
-        let unpack =
-            |saved: &Option<SavedTensor>| saved.as_ref().map(|saved| self.unpacked.unpack(saved, self.node)).transpose();
+        let unpack = |saved: &Option<SavedTensor>| {
+            saved.as_ref().map(|saved| self.unpacked.unpack(saved, self.node)).transpose()
+        };
         list.iter().map(unpack).collect()
     }
 

@@ -189,12 +189,7 @@ impl SavedTensor {
             Data::Tensor(tensor) => Data::Tensor(tensor.clone()),
             Data::Packed(packed) => Data::Packed(packed.clone()),
         };
-        Self {
-            data,
-            version: self.version,
-            result: self.result,
-            has_history: self.has_history,
-        }
+        Self { data, version: self.version, result: self.result, has_history: self.has_history }
     }
 
     fn requires_grad(&self) -> bool {

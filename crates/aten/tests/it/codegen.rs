@@ -121,7 +121,8 @@ fn faults_name_the_file_and_line() {
 #[test]
 fn the_schemas_are_listed_for_other_build_scripts() {
     let list = from_table(SAMPLE).unwrap().list;
-    let line = |name: &str| list.lines().find(|line| line.split('\t').nth(1) == Some(name)).unwrap().to_owned();
+    let line =
+        |name: &str| list.lines().find(|line| line.split('\t').nth(1) == Some(name)).unwrap().to_owned();
     assert_eq!(
         line("add_.Tensor"),
         "ADD__TENSOR\tadd_.Tensor\tin_place\tself|&'static Tensor;other|&'static Tensor;alpha|Scalar\t1"

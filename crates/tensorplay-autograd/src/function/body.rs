@@ -21,7 +21,6 @@ pub(crate) trait Step: Send + Sync + 'static {
     fn backward(&self, ctx: &BackwardContext<'_>, grad_outputs: &GradOutputs) -> Result<Vec<Option<Tensor>>>;
 }
 
-
 /// Runs a step with what was saved for it.
 pub(crate) struct FunctionBody<S: Step> {
     step: Option<S>,

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use aten::Result;
-use c10_core::in_place::new_in_place;
 use c10_core::Stream;
+use c10_core::in_place::new_in_place;
 use smallvec::SmallVec;
 
 pub use edge::Edge;
