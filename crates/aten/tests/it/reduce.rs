@@ -184,3 +184,21 @@ fn the_number_of_threads_changes_no_bit() {
     }
     parallel::set_num_threads(0);
 }
+
+/// Offsets beyond 2^31 elements are computed in 64 bits. (Row 119 of the tensor cases.) The memory between the two
+/// rows is never touched.
+#[test]
+fn rows_that_lie_two_to_the_31_apart_are_told_apart() {
+    const APART: i64 = (1 << 31) + 64;
+    let memory = Tensor::empty(&[APART + 2], ScalarType::UInt8).unwrap();
+    let x = memory.as_strided(&[2, 2], &[APART, 1]).unwrap();
+    x.i((0, 0)).unwrap().fill_scalar_(9).unwrap();
+    x.i((0, 1)).unwrap().fill_scalar_(1).unwrap();
+    x.i((1, 0)).unwrap().fill_scalar_(2).unwrap();
+    x.i((1, 1)).unwrap().fill_scalar_(7).unwrap();
+    assert_eq!(ARGMAX.call(&x, Some(0), false).unwrap().to_vec::<i64>().unwrap(), [0, 1]);
+    assert_eq!(SUM_DIM_INTLIST.call(&x, Some(&[0]), false, None).unwrap().to_vec::<i64>().unwrap(), [11, 8]);
+    assert_eq!(x.contiguous().unwrap().to_vec::<u8>().unwrap(), [9, 1, 2, 7]);
+    let second = x.index_select(0, &Tensor::from_elements(&[1_i64]).unwrap()).unwrap();
+    assert_eq!(second.to_vec::<u8>().unwrap(), [2, 7]);
+}
