@@ -14,6 +14,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+mod team;
+#[cfg(test)]
+mod tests;
+
 /// The number of threads asked for; zero means as many as the machine has.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
@@ -49,10 +53,10 @@ pub fn in_parallel_region() -> bool {
 /// Runs `body` over all of `range`, cut into pieces of at least `grain` that several threads may take
 /// (`at::parallel_for`).
 ///
-/// Returns when all pieces are done.
+/// Returns when all pieces are done. Of workers that sleep it waits for none: see Note [Workers that come late].
 ///
 /// # Panics
-/// When `body` does, after the other pieces are done.
+/// When `body` does, after the pieces that other threads have begun are done.
 #[inline]
 pub fn parallel_for(range: Range<usize>, grain: usize, body: impl Fn(Range<usize>) + Sync) {
     run(range, grain, &body);
@@ -72,25 +76,7 @@ fn run(range: Range<usize>, grain: usize, body: &(dyn Fn(Range<usize>) + Sync)) 
     let Some(pool) = pool else { return body(range) };
 
     let piece = len.div_ceil(threads * PIECES_PER_THREAD).max(grain);
-    let pieces = len.div_ceil(piece);
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let _inside = InsideLoop::enter();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= pieces {
-                return;
-            }
-            let start = range.start + index * piece;
-            body(start..range.end.min(start + piece));
-        }
-    };
-    pool.in_place_scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(|_| work());
-        }
-        work();
-    });
+    team::run(&pool, threads - 1, range, piece, body);
 }
 
 /// Calls `body` with each piece of `len` elements of `slice` and its number, several threads at once. `work` is
