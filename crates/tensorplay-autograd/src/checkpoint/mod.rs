@@ -2,7 +2,7 @@
 //! computed (`torch.utils.checkpoint` with `use_reentrant=False`).
 //!
 //! // Note [How a checkpoint works]
-//! The function runs under saved-tensor hooks that keep, in the place of each tensor, a [holder](frame) with the
+//! The function runs under saved-tensor hooks that keep, in the place of each tensor, a holder with the
 //! tensor's number. The first holder that a backward call asks for has the function run again, on its saved inputs,
 //! under hooks that give the holders their tensors. Each is gone with its use, and the run ends with the last tensor
 //! that is needed. Inputs are saved as any tensor is: those of a checkpoint within another are given by that one's

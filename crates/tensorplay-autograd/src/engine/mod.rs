@@ -1,6 +1,6 @@
 //! The engine: runs a graph backwards (`torch::autograd::Engine`).
 //!
-//! [`backward`] and [`grad`] make a [task](task::GraphTask) of the graph below their roots: how many gradients each
+//! [`backward`] and [`grad`] make a task of the graph below their roots: how many gradients each
 //! node waits for. A node runs when it has them all, of those that are ready the newest first. Nodes of the host run
 //! on the thread that called, those of other devices on a thread for each, under the stream that the forward call
 //! used. A node that calls [`backward`] itself makes a task of its own, which runs before what is left of the first.
