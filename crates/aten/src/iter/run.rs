@@ -159,8 +159,10 @@ fn walk(iter: &TensorIter<'_>, first: &First, inner_strides: &[i64], range: Rang
         let n = (inner - within).min(range.end - at);
         row(&pointers, inner_strides, n as i64);
         at += n;
-        advance(&mut pointers, iter, 0, -(within as i64));
-        within = 0;
+        if within > 0 {
+            advance(&mut pointers, iter, 0, -(within as i64));
+            within = 0;
+        }
         for dim in 0..outer.len() {
             index[dim] += 1;
             if index[dim] < outer[dim] {

@@ -5,6 +5,7 @@ use c10_core::MemoryFormat;
 use super::Dest;
 use super::images::{DIMS, check_image, check_same_dtype, image, moved, numbers, resized, spatial};
 use super::pool::{max_backward, max_of, with_height};
+use super::reserve::reserved;
 use crate::dispatch::Library;
 use crate::error::{Error, Result};
 use crate::kernels::cpu;
@@ -55,18 +56,18 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
     })
 }
 
-fn windows(input: [usize; DIMS], output: [usize; DIMS]) -> Windows {
-    let axes = std::array::from_fn(|dim| {
+fn windows(input: [usize; DIMS], output: [usize; DIMS]) -> Result<Windows> {
+    let axis = |dim: usize| -> Result<Vec<Window>> {
+        let mut axis = reserved(output[dim])?;
         let (input, output) = (input[dim] as u128, output[dim] as u128);
-        (0..output)
-            .map(|index| {
-                let first = (index * input / output) as usize;
-                let end = ((index + 1) * input).div_ceil(output) as usize;
-                Window { first, end, step: 1, count: end - first }
-            })
-            .collect()
-    });
-    Windows { axes, input, divisor: None }
+        axis.extend((0..output).map(|index| {
+            let first = (index * input / output) as usize;
+            let end = ((index + 1) * input).div_ceil(output) as usize;
+            Window { first, end, step: 1, count: end - first }
+        }));
+        Ok(axis)
+    };
+    Ok(Windows { axes: [axis(0)?, axis(1)?, axis(2)?], input, divisor: None })
 }
 
 /// The sizes of the result, and the windows.
@@ -78,7 +79,7 @@ fn plan(x: &Tensor, output: &[i64], rank: usize) -> Result<(Dims, Windows)> {
     }
     check_image(x, rank)?;
     let sizes = resized(&x.sizes(), output)?;
-    Ok((sizes, windows(spatial(&x.sizes(), rank), moved(output, 1))))
+    Ok((sizes, windows(spatial(&x.sizes(), rank), moved(output, 1))?))
 }
 
 fn avg_pool(x: &Tensor, output: &[i64], rank: usize, format: MemoryFormat) -> Result<Tensor> {
@@ -98,7 +99,7 @@ fn avg_pool_backward(grad: &Tensor, x: &Tensor, rank: usize, format: MemoryForma
         return Err(Error::shape(format!("grad_output of size {output:?} is of another batch or channels")));
     }
     cpu::pool::check_mean(x.dtype())?;
-    let windows = windows(spatial(&x.sizes(), rank), spatial(&output, rank));
+    let windows = windows(spatial(&x.sizes(), rank), spatial(&output, rank))?;
     let made = image(Dest::New, x.sizes(), x.dtype(), format, [grad], |[grad], out| {
         cpu::pool::mean_backward(&windows, &grad, out)
     })?;

@@ -8,6 +8,7 @@ mod dest;
 pub mod handles;
 
 mod dtypes;
+mod reserve;
 mod forms;
 
 mod unary;

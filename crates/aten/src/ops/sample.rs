@@ -5,6 +5,7 @@ use c10_core::{Complex, Device, Layout, ScalarType, bf16, f16};
 use super::factory::options;
 use super::new_options::Options;
 use super::random::{bernoulli, made, normal, or_default};
+use super::reserve::reserved;
 use super::{Dest, Made};
 use crate::dispatch::Library;
 use crate::error::{Error, Result};
@@ -201,20 +202,21 @@ fn multinomial(
         // Everything is checked before anything is drawn.
         let distributions: Vec<_> =
             rows().map(|row| CumulativeDistribution::try_new(row.iter().copied())).collect::<Result<_, _>>()?;
+        let total = usize::try_from(count).ok().and_then(|count| count.checked_mul(distributions.len()));
+        let mut drawn: Vec<i64> = reserved(total.unwrap_or(usize::MAX))?;
         let generator = or_default(generator);
-        let drawn: Vec<i64> = if replacement && count > 1 {
+        if replacement && count > 1 {
             generator.draw(|draws| {
-                let mut sample = |of: &CumulativeDistribution<_>| -> Vec<i64> {
-                    (0..count).map(|_| of.sample(draws) as i64).collect()
-                };
-                distributions.iter().flat_map(&mut sample).collect()
-            })
+                for distribution in &distributions {
+                    drawn.extend((0..count).map(|_| distribution.sample(draws) as i64));
+                }
+            });
         } else {
             let times = waiting_times::<T>(this, &generator)?;
             let times = times.chunks(categories.max(1) as usize);
-            rows().zip(times).flat_map(|(row, times)| first_categories(row, times, count as usize))
-                .map(|at| at as i64).collect()
-        };
+            let first = rows().zip(times).flat_map(|(row, times)| first_categories(row, times, count as usize));
+            drawn.extend(first.map(|at| at as i64));
+        }
         let out = dest.output(new, &[this])?;
         access([], [out.tensor()], out.fresh(), |[], [to]| {
             to.slice::<i64>()?.copy_from_slice(&drawn);

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use c10_core::{Scalar, ScalarType, bf16, f16};
 
+use super::reserve::reserved;
 use super::{Dest, Made, register_triple};
 use crate::dispatch::Library;
 use crate::error::{Error, Result};
@@ -280,7 +281,8 @@ fn histc(dest: Dest<'_>, this: &Tensor, bins: i64, min: Scalar, max: Scalar) -> 
         if low > high {
             return Err(Error::invalid_argument("torch.histc: max must be larger than min"));
         }
-        let mut counts = vec![T::of_count(0); bins as usize];
+        let mut counts = reserved(bins as usize)?;
+        counts.resize(bins as usize, T::of_count(0));
         for value in values.into_iter().filter(|value| *value >= low && *value <= high) {
             let at = ((value - low) * bins as T / (high - low)) as usize;
             counts[at.min(bins as usize - 1)] += T::of_count(1);
