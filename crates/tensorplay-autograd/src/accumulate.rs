@@ -16,7 +16,7 @@ use c10_core::MemoryFormat;
 use smallvec::smallvec;
 
 use crate::gradients::Gradients;
-use crate::meta::{Meta, meta_or_init};
+use crate::meta::{Meta, meta_or_init, requires_grad};
 use crate::mode::is_grad_enabled;
 use crate::node::{Apply, FIRST_IN_LINE, Garbage, InputMeta, NewNode, Node, NodeName};
 
@@ -59,6 +59,10 @@ impl Apply for AccumulateGrad {
         let Some(variable) = &self.variable else { return Ok(smallvec![]) };
         let Some(gradient) = gradients.pop().flatten() else { return Ok(smallvec![]) };
         drop(gradients);
+        // A leaf may have been told meanwhile that its gradient is not wanted.
+        if !requires_grad(variable) {
+            return Ok(smallvec![]);
+        }
         let meta = meta_or_init(variable);
         // Hooks that are called afterwards hold it too.
         let holders = 1 + usize::from(node.hooks().is_some_and(crate::node::NodeHooks::has_post));

@@ -81,14 +81,14 @@ impl Formula {
 /// A node that runs a formula.
 pub(crate) struct FormulaBody {
     formula: &'static Formula,
-    /// `None` once it was given up.
-    saved: Mutex<Option<SavedList>>,
+    /// Tensors are given up when it has run.
+    saved: Mutex<SavedList>,
     lengths: Option<Box<[usize]>>,
 }
 
 impl FormulaBody {
     pub(crate) fn new(formula: &'static Formula, saved: SavedList, lengths: Option<Box<[usize]>>) -> Self {
-        Self { formula, saved: Mutex::new(Some(saved)), lengths }
+        Self { formula, saved: Mutex::new(saved), lengths }
     }
 
     fn run(&self, node: &Node, gradients: &[Option<Tensor>], saved: &[Saved]) -> Result<Gradients> {
@@ -110,25 +110,21 @@ impl FormulaBody {
 
 impl Apply for FormulaBody {
     fn apply(&self, node: &Node, gradients: Gradients, keep: bool) -> Result<Gradients> {
-        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
-        if keep {
-            // Formulas call operators and hooks: not under the lock. Handles are cheap.
-            let copies: SavedList =
-                saved.as_ref().ok_or_else(already_freed)?.iter().map(Saved::share).collect();
-            drop(saved);
-            return self.run(node, &gradients, &copies);
-        }
-        let taken = saved.take().ok_or_else(already_freed)?;
-        drop(saved);
+        // Formulas call operators and hooks: not under the lock. Handles are cheap.
+        let taken: SavedList = {
+            let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+            match keep {
+                true => saved.iter().map(Saved::share).collect(),
+                false => saved.iter_mut().map(Saved::give_up).collect(),
+            }
+        };
         self.run(node, &gradients, &taken)
     }
 
     fn take_garbage(&mut self, garbage: &mut Vec<Garbage>) {
-        let saved = self.saved.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(saved) = saved
-            && saved.iter().any(Saved::may_hold_nodes)
-        {
-            garbage.push(Garbage::Saved(saved));
+        let saved = self.saved.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if saved.iter().any(Saved::may_hold_nodes) {
+            garbage.push(Garbage::Saved(std::mem::take(saved)));
         }
     }
 
@@ -223,7 +219,7 @@ impl<'a> Backward<'a> {
     pub(crate) fn tensor(&self, slot: usize) -> Result<Tensor> {
         match &self.saved[slot] {
             Saved::Tensor(saved) => self.unpacked.unpack(saved, self.node),
-            _ => Err(not_kept()),
+            other => Err(missing(other)),
         }
     }
 
@@ -231,7 +227,7 @@ impl<'a> Backward<'a> {
         match &self.saved[slot] {
             Saved::Tensor(saved) => self.unpacked.unpack(saved, self.node).map(Some),
             Saved::None => Ok(None),
-            _ => Err(not_kept()),
+            other => Err(missing(other)),
         }
     }
 
@@ -240,7 +236,7 @@ impl<'a> Backward<'a> {
     }
 
     pub(crate) fn optional_tensors(&self, slot: usize) -> Result<Vec<Option<Tensor>>> {
-        let Saved::Tensors(list) = &self.saved[slot] else { return Err(not_kept()) };
+        let Saved::Tensors(list) = &self.saved[slot] else { return Err(missing(&self.saved[slot])) };
         let unpack = |saved: &Option<SavedTensor>| {
             saved.as_ref().map(|saved| self.unpacked.unpack(saved, self.node)).transpose()
         };
@@ -250,14 +246,14 @@ impl<'a> Backward<'a> {
     pub(crate) fn meta(&self, slot: usize) -> Result<&'a TensorMeta> {
         match &self.saved[slot] {
             Saved::Meta(meta) => Ok(meta),
-            _ => Err(not_kept()),
+            other => Err(missing(other)),
         }
     }
 
     pub(crate) fn metas(&self, slot: usize) -> Result<&'a [TensorMeta]> {
         match &self.saved[slot] {
             Saved::Metas(metas) => Ok(metas),
-            _ => Err(not_kept()),
+            other => Err(missing(other)),
         }
     }
 
@@ -265,7 +261,7 @@ impl<'a> Backward<'a> {
     pub(crate) fn kept<T: Arg>(&self, slot: usize) -> Result<T::Owned> {
         match &self.saved[slot] {
             Saved::Value(value) => T::unbox(value.clone()),
-            _ => Err(not_kept()),
+            other => Err(missing(other)),
         }
     }
 }
@@ -282,7 +278,12 @@ impl Late<'_> {
     }
 }
 
-fn not_kept() -> Error {
+/// Why there is not what a formula asks for.
+#[cold]
+fn missing(saved: &Saved) -> Error {
+    if matches!(saved, Saved::GivenUp) {
+        return already_freed();
+    }
     Error::invalid_argument(
         "what the formula needs was not kept: this is a fault of the table of derivatives",
     )

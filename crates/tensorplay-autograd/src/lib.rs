@@ -24,6 +24,7 @@ pub mod engine;
 mod tensor;
 mod gradcheck;
 
+pub use aten::dispatch::local::{InferenceModeGuard, is_inference_mode};
 pub use checkpoint::checkpoint;
 pub use custom_op::{CustomOpAutograd, SetupContext};
 pub use engine::{BackwardOptions, GradOptions, backward, backward_with, grad, grad_with, queue_callback};

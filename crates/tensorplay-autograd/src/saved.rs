@@ -43,6 +43,8 @@ pub(crate) enum Saved {
     Meta(Box<TensorMeta>),
     Metas(Box<[TensorMeta]>),
     Value(Value),
+    /// Tensors that were needed by a backward call that did not keep the graph.
+    GivenUp,
 }
 
 /// What a tensor looks like, without its elements.
@@ -69,6 +71,15 @@ impl Saved {
             Self::Meta(meta) => Self::Meta(meta.clone()),
             Self::Metas(metas) => Self::Metas(metas.clone()),
             Self::Value(value) => Self::Value(value.clone()),
+            Self::GivenUp => Self::GivenUp,
+        }
+    }
+
+    /// The last of it, if it is of tensors. What a node knows of them beside their elements it may go on using.
+    pub(crate) fn give_up(&mut self) -> Self {
+        match self {
+            Self::Tensor(_) | Self::Tensors(_) => std::mem::replace(self, Self::GivenUp),
+            _ => self.share(),
         }
     }
 

@@ -39,7 +39,8 @@ pub struct BackwardOptions<'a> {
     pub gradients: &'a [Option<Tensor>],
     /// Keeps what nodes saved, so that the graph can be run again. Left out, it is `create_graph`.
     pub retain_graph: Option<bool>,
-    /// Records the backward pass itself.
+    /// Records the backward pass itself. A leaf and its gradient then hold each other, until the gradient is taken
+    /// away.
     pub create_graph: bool,
     /// The tensors whose gradients are accumulated; all leaves where there are none.
     pub inputs: Option<&'a [Tensor]>,

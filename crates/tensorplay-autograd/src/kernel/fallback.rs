@@ -114,3 +114,32 @@ impl Apply for NotImplemented {
         self
     }
 }
+
+/// The node of a tensor that was changed in place by an operator that then could not keep what its gradient needs.
+pub(super) fn lost(name: &'static str, changed: &Tensor) -> Node {
+    NewNode {
+        name: NodeName::Static(name),
+        sequence: next_sequence(),
+        edges: SmallVec::from_elem(None, 1),
+        inputs: [InputMeta::of(changed)].into_iter().collect(),
+        body: Lost,
+    }
+    .make()
+}
+
+struct Lost;
+
+impl Apply for Lost {
+    fn apply(&self, node: &Node, _: Gradients, _: bool) -> Result<Gradients> {
+        Err(Error::invalid_argument(format!(
+            "{} changed a tensor in place and then failed to keep what its gradient needs: there is no gradient",
+            node.name()
+        )))
+    }
+
+    fn take_garbage(&mut self, _: &mut Vec<Garbage>) {}
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}

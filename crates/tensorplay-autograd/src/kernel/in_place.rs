@@ -4,8 +4,8 @@ use aten::dispatch::local::is_inference_mode;
 use aten::dispatch::{Arguments, Around, DispatchKey, DispatchKeySet, Results};
 use aten::{Error, Result, Tensor};
 
-use super::BELOW_AUTOGRAD;
 use super::recording::{self, Recording};
+use super::{BELOW_AUTOGRAD, fallback};
 use crate::formula::Formula;
 use crate::meta::requires_grad;
 use crate::mode::is_grad_enabled;
@@ -48,7 +48,14 @@ impl Around for InPlace {
 
     fn after(&self, recording: Recording, arguments: Arguments<'_>, _: &mut Results<'_>) -> Result<()> {
         let Some(changed) = first(arguments) else { return Ok(()) };
-        let node = recording.finish_in_place(self.formula, &changed)?;
+        let node = match recording.finish_in_place(self.formula, &changed) {
+            Ok(node) => node,
+            // The elements are written: a backward call that meets them must not go on as if nothing had been.
+            Err(error) => {
+                rebase_history(&changed, fallback::lost(self.formula.name, &changed))?;
+                return Err(error);
+            }
+        };
         if self.is_geometric {
             set_made_by(&changed, Edge { node, input: 0 });
             return Ok(());

@@ -117,8 +117,12 @@ fn replace(what: &str, gradients: &mut Gradients, changed: Vec<Option<Tensor>>) 
         )));
     }
     for (before, after) in gradients.iter().zip(&changed) {
-        if let (Some(before), Some(after)) = (before, after) {
-            hooks::check_replaced(what, before, after)?;
+        match (before, after) {
+            (Some(before), Some(after)) => hooks::check_replaced(what, before, after)?,
+            (None, Some(_)) if what == "hook" => {
+                return Err(Error::invalid_argument("can't replace a None gradient with a non-None value"));
+            }
+            _ => {}
         }
     }
     *gradients = changed.into();

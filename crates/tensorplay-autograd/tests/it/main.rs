@@ -8,6 +8,7 @@ mod live;
 mod numeric;
 
 mod basics;
+mod broken;
 mod order;
 mod hooks;
 mod roots;
