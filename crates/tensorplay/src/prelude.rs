@@ -2,7 +2,7 @@
 
 pub use aten::{Error, ErrorKind, Result, Tensor, TensorOptions, tensor};
 pub use c10_core::{Device, Scalar, ScalarType};
-pub use tensorplay_autograd::{TensorAutograd, no_grad};
+pub use tensorplay_autograd::{TensorAutograd, enable_grad, no_grad};
 
 pub use crate::nn::{Forward, Module};
 pub use crate::optim::{Optimizer, Scheduler};

@@ -151,6 +151,9 @@ fn share_recognised(model: &mut nn::Sequential, test: &TensorDataset) -> Result<
 
 /// The workspace's folder for what is built.
 fn target() -> PathBuf {
+    if let Some(target) = std::env::var_os("CARGO_TARGET_DIR") {
+        return target.into();
+    }
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new("."));
     workspace.join("target")
 }

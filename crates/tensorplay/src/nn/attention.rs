@@ -143,8 +143,10 @@ impl MultiheadAttention {
     ) -> Result<(Tensor, Tensor)> {
         let [query, key, value] = self.project(inputs, is_self_attention)?;
         // [batch, heads, length, features of a head].
-        let heads =
-            |x: &Tensor| x.reshape(&[x.sizes()[0], x.sizes()[1], self.num_heads, -1])?.transpose(1, 2);
+        let heads = |x: &Tensor| {
+            x.reshape(&[x.sizes()[0], x.sizes()[1], self.num_heads, x.sizes()[2] / self.num_heads])?
+                .transpose(1, 2)
+        };
         let (query, key, value) = (heads(&query)?, heads(&key)?, heads(&value)?);
         let width = query.sizes()[3];
         let scores = query.mul_scalar(1.0 / (width as f64).sqrt())?.matmul(&key.transpose(-2, -1)?)?;

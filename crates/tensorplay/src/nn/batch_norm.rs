@@ -89,15 +89,12 @@ impl<const N: usize> BatchNorm<N> {
         })
     }
 
-    /// Counts the batch, and says how much of the running statistics it replaces.
-    fn count_batch(&self) -> Result<f64> {
-        if let (true, Some(count)) = (self.training.0, &self.num_batches_tracked) {
-            no_grad(|| count.add_scalar_(1).map(drop))?;
-            if self.momentum.is_none() {
-                return Ok(1.0 / count.item()?.to::<f64>()?);
-            }
+    /// How much of the running statistics the next batch replaces.
+    fn next_momentum(&self) -> Result<f64> {
+        match (&self.num_batches_tracked, self.momentum) {
+            (Some(count), None) if self.training.0 => Ok(1.0 / (count.item()?.to::<f64>()? + 1.0)),
+            (_, momentum) => Ok(momentum.unwrap_or(0.0)),
         }
-        Ok(self.momentum.unwrap_or(0.0))
     }
 }
 
@@ -119,8 +116,8 @@ impl<const N: usize> Forward for BatchNorm<N> {
         if by_batch {
             check_more_than_one(input)?;
         }
-        let momentum = self.count_batch()?;
-        input.batch_norm(
+        let momentum = self.next_momentum()?;
+        let output = input.batch_norm(
             self.weight.as_deref(),
             self.bias.as_deref(),
             self.running_mean.as_deref(),
@@ -129,7 +126,11 @@ impl<const N: usize> Forward for BatchNorm<N> {
             momentum,
             self.eps,
             true,
-        )
+        )?;
+        if let (true, Some(count)) = (self.training.0, &self.num_batches_tracked) {
+            no_grad(|| count.add_scalar_(1).map(drop))?;
+        }
+        Ok(output)
     }
 }
 

@@ -87,6 +87,9 @@ impl<const N: usize> Conv<N> {
         config: ConvConfig<N>,
     ) -> Result<Self> {
         check_groups(in_channels, out_channels, config.groups)?;
+        if kernel_size.iter().any(|size| *size <= 0) {
+            return Err(Error::invalid_argument(format!("no kernel has the size {kernel_size:?}")));
+        }
         if config.padding == Padding::Same && config.stride != [1; N] {
             return Err(Error::invalid_argument("padding='same' is for convolutions with a stride of one"));
         }

@@ -13,7 +13,8 @@ use tensorplay_autograd::TensorAutograd;
 pub struct Parameter(Tensor);
 
 impl Parameter {
-    /// Makes a parameter of a tensor, whose memory it shares.
+    /// Makes a parameter of a tensor, whose memory it shares. A leaf becomes the parameter itself, and from here on
+    /// requires its gradient.
     ///
     /// # Errors
     /// [`ErrorKind::Dtype`](aten::ErrorKind::Dtype) for a dtype without gradients.

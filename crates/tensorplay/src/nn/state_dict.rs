@@ -12,7 +12,15 @@ use tensorplay_autograd::no_grad;
 /// Writes the tensors of `state` over those of `own`, once all of them fit.
 pub(crate) fn load(own: &[(String, Tensor)], state: &[(String, Tensor)]) -> Result<()> {
     let pairs = matched(own, state)?;
-    no_grad(|| pairs.into_iter().try_for_each(|(to, from)| to.copy_(from).map(drop)))
+    no_grad(|| {
+        // What cannot be converted is refused before anything is written.
+        let convert = |(to, from): (_, &Tensor)| -> Result<(&Tensor, Tensor)> {
+            let to: &Tensor = to;
+            Ok((to, from.to((to.dtype(), to.device()))?))
+        };
+        let converted = pairs.into_iter().map(convert).collect::<Result<Vec<_>>>()?;
+        converted.iter().try_for_each(|(to, from)| to.copy_(from).map(drop))
+    })
 }
 
 /// Each own tensor with the one of its name.

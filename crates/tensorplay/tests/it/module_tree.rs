@@ -230,3 +230,31 @@ fn bad_input_is_refused() {
     assert_eq!(kind(Gru::new(3, 4).unwrap().forward_with(&x, Some(&x))), ErrorKind::Shape);
     assert_eq!(kind(Parameter::new(&tensor![1_i64].unwrap())), ErrorKind::Dtype);
 }
+
+#[test]
+fn a_state_that_cannot_be_copied_changes_nothing() {
+    let layer = Linear::new(2, 1).unwrap();
+    let before = layer.state_dict().unwrap()[0].1.deep_clone().unwrap();
+    let state = [
+        ("weight".to_owned(), Tensor::ones(&[1, 2], ScalarType::Float32).unwrap()),
+        ("bias".to_owned(), Tensor::ones(&[1], (ScalarType::Float32, Device::META)).unwrap()),
+    ];
+    assert!(layer.load_state_dict(&state).is_err());
+    assert_eq!(layer.state_dict().unwrap()[0].1.to_vec::<f32>().unwrap(), before.to_vec::<f32>().unwrap());
+}
+
+#[test]
+fn sizes_that_no_layer_has_are_refused() {
+    let x = Tensor::ones(&[1, 1, 3], ScalarType::Float32).unwrap();
+    for size in [1 << 57, i64::MAX] {
+        assert!(nn::AdaptiveMaxPool1d::new([size]).forward(&x).is_err());
+        assert!(nn::AdaptiveAvgPool1d::new([size]).forward(&x).is_err());
+    }
+    let layers = nn::RecurrentConfig { num_layers: usize::MAX, bidirectional: true, ..Default::default() };
+    assert!(nn::Lstm::with(1, 1, layers).is_err());
+    assert!(nn::Lstm::new(0, 3).is_err());
+    assert!(nn::Conv2d::new(1, 1, [0, 0]).is_err());
+    let none = Tensor::ones(&[3, 0, 4], ScalarType::Float32).unwrap();
+    let attention = nn::MultiheadAttention::new(4, 2).unwrap();
+    assert!(attention.attend(&none, &none, &none, Default::default()).is_ok());
+}

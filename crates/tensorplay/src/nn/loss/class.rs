@@ -3,7 +3,7 @@
 use aten::tensor::{
     BinaryCrossEntropyOptions, BinaryCrossEntropyWithLogitsOptions, CrossEntropyLossOptions, NllLossNdOptions,
 };
-use aten::{Result, Tensor};
+use aten::{Error, Result, Tensor};
 
 use super::{Loss, Reduction};
 
@@ -29,6 +29,12 @@ impl Default for CrossEntropyLoss {
 
 impl Loss for CrossEntropyLoss {
     fn forward(&self, input: &Tensor, target: &Tensor) -> Result<Tensor> {
+        if !(0.0..=1.0).contains(&self.label_smoothing) {
+            return Err(Error::invalid_argument(format!(
+                "label_smoothing must be between 0.0 and 1.0. Got: {}",
+                self.label_smoothing
+            )));
+        }
         let options = CrossEntropyLossOptions {
             weight: self.weight.as_ref(),
             reduction: self.reduction.number(),

@@ -74,7 +74,7 @@ impl Layers {
         hidden_size: i64,
         config: RecurrentConfig,
     ) -> Result<Self> {
-        if config.num_layers == 0 || input_size < 0 || hidden_size <= 0 {
+        if config.num_layers == 0 || input_size <= 0 || hidden_size <= 0 {
             return Err(Error::invalid_argument(format!(
                 "no recurrent network has {} layers, {input_size} features in and {hidden_size} hidden",
                 config.num_layers
@@ -84,7 +84,8 @@ impl Layers {
         let rows = hidden_size.checked_mul(gates).ok_or_else(too_large)?;
         let directions = if config.bidirectional { 2 } else { 1 };
         let mut weights = Vec::new();
-        for index in 0..config.num_layers * directions {
+        let parts = config.num_layers.checked_mul(directions).ok_or_else(too_large)?;
+        for index in 0..parts {
             let layer = index / directions;
             let columns = if layer == 0 {
                 input_size
