@@ -583,3 +583,35 @@ fn functions_of_many_threads_do_not_meet() {
         }
     });
 }
+
+/// Row 89: a backward that itself asks for gradients, of a graph that it records, leaves nothing behind.
+#[test]
+fn a_backward_that_records_and_differentiates_keeps_memory_flat() {
+    crate::live::none_left(|| {
+        let x = leaf(&[1.0, 2.0, 3.0]);
+        let before = crate::live::Tracked::here().count();
+        for _ in 0..100 {
+            let cube = Made::new(
+                |ctx, inputs| {
+                    ctx.save_for_backward([inputs[0]]);
+                    Ok(vec![inputs[0].mul(inputs[0])?.mul(inputs[0])?])
+                },
+                |ctx, grads| {
+                    let x = ctx.saved_tensor(0)?;
+                    let gradient = enable_grad(|| -> Result<Tensor> {
+                        let x = x.detach()?.requires_grad_(true)?;
+                        let y = x.mul(&x)?.mul(&x)?.sum()?;
+                        let options = GradOptions { create_graph: true, ..Default::default() };
+                        let gradients = grad_with(from_ref(&y), from_ref(&x), options)?;
+                        gradients.into_iter().flatten().next().unwrap().detach()
+                    })?;
+                    Ok(vec![Some(grads.tensor(0)?.mul(&gradient)?)])
+                },
+            );
+            backward(&cube.apply_one(&[&x]).unwrap()).unwrap();
+            assert_eq!(values(&x.grad().unwrap()), [3.0, 12.0, 27.0]);
+            x.set_grad(None).unwrap();
+            assert_eq!(crate::live::Tracked::here().count(), before);
+        }
+    });
+}
