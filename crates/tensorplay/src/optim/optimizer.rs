@@ -14,7 +14,7 @@ pub trait Optimizer: fmt::Debug + Send {
     /// Changes each parameter that has a gradient, in place. Nothing is recorded.
     ///
     /// # Errors
-    /// When an operator refuses.
+    /// When an operator refuses: parameters before the one that it refused are changed then.
     fn step(&mut self) -> Result<()>;
 
     /// How many groups there are.
@@ -42,8 +42,8 @@ pub trait Optimizer: fmt::Debug + Send {
     /// Goes on from a kept [state](Self::state) (`load_state_dict`).
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](aten::ErrorKind::InvalidArgument) that lists what is not expected or of other
-    /// sizes; nothing is changed then.
+    /// [`ErrorKind::InvalidArgument`](aten::ErrorKind::InvalidArgument) that lists what is missing, not expected or of
+    /// other sizes; nothing is changed then.
     fn load_state(&mut self, state: &OptimizerState) -> Result<()>;
 
     /// The learning rate of a group.

@@ -102,11 +102,24 @@ pub(super) fn load<R: Rule>(groups: &[Group<R::Options>], saved: &OptimizerState
             faults.push(format!("setting {name:?} is not expected"));
         }
     }
+    for (index, group) in groups.iter().enumerate() {
+        for (name, _) in group.options.settings() {
+            let name = format!("param_groups.{index}.{name}");
+            if !saved.settings.contains_key(&name) {
+                faults.push(format!("setting {name:?} is missing"));
+            }
+        }
+    }
     let parameters: Vec<&Tensor> = groups.iter().flat_map(|group| &group.parameters).collect();
     let mut states: Vec<ParameterState> = parameters.iter().map(|_| ParameterState::new::<R>()).collect();
     for (name, tensor) in &saved.tensors {
         if let Err(fault) = restore::<R>(name, tensor, &parameters, &mut states)? {
             faults.push(fault);
+        }
+    }
+    for (index, state) in states.iter().enumerate() {
+        if state.steps == 0 && state.slots.iter().any(Option::is_some) {
+            faults.push(format!("\"state.{index}.{STEP}\" is missing"));
         }
     }
     if !faults.is_empty() {

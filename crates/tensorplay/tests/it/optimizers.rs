@@ -181,3 +181,18 @@ fn gradients_are_clipped_together_or_each() {
     assert_eq!(x.grad().unwrap().to_vec::<f64>().unwrap(), [0.25, 0.0]);
     assert_eq!(clip_grad_norm_(&[], 1.0, ClipOptions::default()).unwrap().item().unwrap(), 0.0_f64);
 }
+
+#[test]
+fn a_state_that_is_not_whole_is_refused() {
+    let parameter = Tensor::ones(&[2], ScalarType::Float32).unwrap().requires_grad_(true).unwrap();
+    let mut adam = Adam::new(vec![parameter.clone()], Default::default()).unwrap();
+    let error = adam.load_state(&Default::default()).unwrap_err().to_string();
+    assert!(error.contains("\"param_groups.0.lr\" is missing"), "{error}");
+    parameter.set_grad(Some(&Tensor::ones(&[2], ScalarType::Float32).unwrap())).unwrap();
+    adam.step().unwrap();
+    let mut state = adam.state().unwrap();
+    adam.load_state(&state).unwrap();
+    state.tensors.remove("state.0.step").unwrap();
+    let error = adam.load_state(&state).unwrap_err().to_string();
+    assert!(error.contains("\"state.0.step\" is missing"), "{error}");
+}
