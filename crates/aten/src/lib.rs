@@ -25,6 +25,7 @@
 //! It names no CUDA. Tensors of other devices are made, filled, viewed and copied through `c10_core::hooks`.
 
 mod error;
+mod reserve;
 mod shape;
 pub mod tensor;
 pub mod dispatch;

@@ -5,11 +5,11 @@ use c10_core::MemoryFormat;
 use super::Dest;
 use super::images::{DIMS, check_image, check_same_dtype, image, moved, numbers, resized, spatial};
 use super::pool::{max_backward, max_of, with_height};
-use super::reserve::reserved;
 use crate::dispatch::Library;
 use crate::error::{Error, Result};
 use crate::kernels::cpu;
 use crate::kernels::cpu::window::{Window, Windows};
+use crate::reserve::reserved;
 use crate::tensor::{Dims, Tensor};
 
 pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {

@@ -8,7 +8,6 @@ mod dest;
 pub mod handles;
 
 mod dtypes;
-mod reserve;
 mod forms;
 
 mod unary;

@@ -5,7 +5,6 @@ use c10_core::{Complex, Device, Layout, ScalarType, bf16, f16};
 use super::factory::options;
 use super::new_options::Options;
 use super::random::{bernoulli, made, normal, or_default};
-use super::reserve::reserved;
 use super::{Dest, Made};
 use crate::dispatch::Library;
 use crate::error::{Error, Result};
@@ -14,6 +13,7 @@ use crate::iter::{Config, Input, TensorIter};
 use crate::kernels::cpu::random;
 use crate::math;
 use crate::random::{Continuous, CumulativeDistribution, Discrete, Generator, first_categories};
+use crate::reserve::reserved;
 use crate::shape;
 use crate::tensor::{Fresh, New, Plain, Tensor, access};
 

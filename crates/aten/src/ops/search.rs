@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 
 use c10_core::{Scalar, ScalarType, bf16, f16};
 
-use super::reserve::reserved;
 use super::{Dest, Made, register_triple};
 use crate::dispatch::Library;
 use crate::error::{Error, Result};
@@ -12,6 +11,7 @@ use crate::iter::Input;
 use crate::iter::loops::dispatch;
 use crate::iter::promote::ResultType;
 use crate::kernels::cpu::combine::Combine;
+use crate::reserve::reserved;
 use crate::tensor::{Dims, New, Tensor, access};
 
 pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {

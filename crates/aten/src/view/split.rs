@@ -1,6 +1,7 @@
 //! Where a dimension is cut into parts.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
+use crate::reserve::reserved;
 
 /// The lengths of the parts of `split`: `split_size` each, the last what is left.
 pub(crate) fn split_lengths(size: i64, split_size: i64) -> Result<Vec<i64>> {
@@ -67,10 +68,7 @@ pub(crate) fn section_lengths(size: i64, sections: i64) -> Result<Vec<i64>> {
 
 /// One number for each part, if memory holds that many.
 fn parts(count: i64, length: impl Fn(i64) -> i64) -> Result<Vec<i64>> {
-    let mut lengths = Vec::new();
-    usize::try_from(count).ok().and_then(|count| lengths.try_reserve_exact(count).ok()).ok_or_else(|| {
-        Error::new(ErrorKind::OutOfMemory, format!("no memory for a list of {count} tensors"))
-    })?;
+    let mut lengths = reserved(usize::try_from(count).unwrap_or(usize::MAX))?;
     lengths.extend((0..count).map(length));
     Ok(lengths)
 }

@@ -8,6 +8,7 @@ use crate::linalg::accumulate::Accumulate;
 use crate::linalg::matrices::{Matrices, MatricesMut, MatrixLayout};
 use crate::linalg::product::Product;
 use crate::linalg::simd::Ring;
+use crate::reserve::reserved;
 use crate::tensor::{Plain, Read, Write};
 
 /// `out = beta·out + alpha·a·b`, of batches `[n, rows, cols]`, or of single matrices. If `out` alone is a single
@@ -109,18 +110,13 @@ fn check_sizes(a: MatrixLayout, b: MatrixLayout, out: MatrixLayout) -> Result<()
         let bytes =
             matrices.batch.saturating_mul(matrices.rows).saturating_mul(matrices.cols).saturating_mul(16);
         if bytes > WORTH_ASKING && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
-            return Err(no_memory(bytes / 16, 16));
+            return Err(Error::new(
+                ErrorKind::OutOfMemory,
+                format!("no memory for {} elements of 16 bytes, side by side", bytes / 16),
+            ));
         }
     }
     Ok(())
-}
-
-#[cold]
-fn no_memory(elements: usize, size: usize) -> Error {
-    Error::new(
-        ErrorKind::OutOfMemory,
-        format!("no memory for {elements} elements of {size} bytes, side by side"),
-    )
 }
 
 /// The elements of a vector, adjacent.
@@ -130,8 +126,7 @@ fn vector<'a, T: Plain>(read: &Read<'a>) -> Result<std::borrow::Cow<'a, [T]>> {
     match read.strides()[0] as usize {
         1 => Ok(elements[..len].into()),
         stride => {
-            let mut adjacent = Vec::new();
-            adjacent.try_reserve_exact(len).map_err(|_| no_memory(len, size_of::<T>()))?;
+            let mut adjacent = reserved(len)?;
             adjacent.extend((0..len).map(|index| elements[index * stride]));
             Ok(adjacent.into())
         }
