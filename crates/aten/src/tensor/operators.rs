@@ -55,6 +55,20 @@ impl Side for Result<Tensor> {
 }
 
 macro_rules! between {
+    // All that Rust allows.
+    ($Trait:ident $method:ident $named:ident) => {
+        between! {
+            $Trait $method $named;
+            &Tensor, &Tensor;
+            &Tensor, Tensor;
+            &Tensor, Result<Tensor>;
+            Tensor, &Tensor;
+            Tensor, Tensor;
+            Tensor, Result<Tensor>;
+            Result<Tensor>, &Tensor;
+            Result<Tensor>, Tensor;
+        }
+    };
     ($Trait:ident $method:ident $named:ident; $($left:ty, $right:ty;)*) => {$(
         impl std::ops::$Trait<$right> for $left {
             type Output = Result<Tensor>;
@@ -107,17 +121,7 @@ macro_rules! with_numbers {
 /// Each operator: its trait, the method for tensors and the one for a number on the right.
 macro_rules! operators {
     ($($Trait:ident $method:ident => $named:ident, $scalar:ident;)*) => {$(
-        between! {
-            $Trait $method $named;
-            &Tensor, &Tensor;
-            &Tensor, Tensor;
-            &Tensor, Result<Tensor>;
-            Tensor, &Tensor;
-            Tensor, Tensor;
-            Tensor, Result<Tensor>;
-            Result<Tensor>, &Tensor;
-            Result<Tensor>, Tensor;
-        }
+        between! { $Trait $method $named }
         with_numbers! {
             $Trait $method $named $scalar;
             i64, f64, Complex<f64>, Scalar
@@ -135,17 +139,7 @@ operators! {
 
 macro_rules! bits {
     ($($Trait:ident $method:ident => $named:ident;)*) => {$(
-        between! {
-            $Trait $method $named;
-            &Tensor, &Tensor;
-            &Tensor, Tensor;
-            &Tensor, Result<Tensor>;
-            Tensor, &Tensor;
-            Tensor, Tensor;
-            Tensor, Result<Tensor>;
-            Result<Tensor>, &Tensor;
-            Result<Tensor>, Tensor;
-        }
+        between! { $Trait $method $named }
     )*};
 }
 
