@@ -9,7 +9,7 @@ use aten::{Dims, Error, Result, Tensor};
 use c10_core::{Device, ScalarType};
 use smallvec::SmallVec;
 
-use crate::meta::{Meta, meta, requires_grad};
+use crate::meta::{meta, requires_grad};
 use crate::mode::is_grad_enabled;
 use crate::node::{Edge, Node};
 use crate::saved_hooks::{self, Packed};
@@ -320,7 +320,7 @@ fn detached() -> Error {
 fn with_history(tensor: Tensor, edge: Option<Edge>) -> Result<Tensor> {
     let Some(edge) = edge else { return Ok(tensor) };
     let alias = alias(&tensor)?;
-    alias.autograd_meta_or_init(|| Box::new(Meta::of_result(edge)));
+    view_track::set_result(&alias, edge);
     Ok(alias)
 }
 

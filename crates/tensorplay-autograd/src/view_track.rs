@@ -9,7 +9,7 @@
 use aten::{Error, Result, Tensor};
 
 use crate::copy_slices::CopySlices;
-use crate::meta::{meta, meta_or_init, requires_grad};
+use crate::meta::{Meta, meta, meta_or_init, requires_grad};
 use crate::mode::is_grad_enabled;
 use crate::node::{Edge, Node};
 use crate::saved::TensorMeta;
@@ -70,7 +70,7 @@ pub(crate) fn made_by(tensor: &Tensor) -> Result<Option<Edge>> {
 
 fn made_view(view: &Tensor, base: &Tensor) -> Result<Option<Edge>> {
     let version = view.version();
-    let (edge, edge_version) = meta(view).map_or((None, None), crate::meta::Meta::edge);
+    let (edge, edge_version) = meta(view).map_or((None, None), Meta::edge);
     if edge_version.unwrap_or(view.view_version()) == version {
         return Ok(edge);
     }
@@ -152,6 +152,15 @@ pub(crate) fn rebase_history(tensor: &Tensor, node: Node) -> Result<()> {
     Ok(())
 }
 
+/// Sets the node that made a result, with which mostly nothing is kept yet.
+#[inline]
+pub(crate) fn set_result(tensor: &Tensor, edge: Edge) {
+    match meta(tensor) {
+        Some(_) => set_made_by(tensor, edge),
+        None => _ = tensor.autograd_meta_or_init(|| Box::new(Meta::of_result(edge))),
+    }
+}
+
 /// Sets the node that made a tensor.
 pub(crate) fn set_made_by(tensor: &Tensor, edge: Edge) {
     set_edge(tensor, edge, tensor.version());
@@ -182,7 +191,7 @@ enum Refused {
 
 /// `handle_view_on_rebase`.
 fn refuse_ambiguous(view: &Tensor, creation: Creation, what: Refused) -> Result<()> {
-    let (edge, _) = meta(view).map_or((None, None), crate::meta::Meta::edge);
+    let (edge, _) = meta(view).map_or((None, None), Meta::edge);
     let maker = edge.as_ref().map(|edge| (edge.input, crate::saved::bare_name(edge.node.name())));
     let modified = match what {
         Refused::View => "and is being modified inplace",

@@ -31,11 +31,14 @@ pub trait Around: Send + Sync + 'static {
         call()
     }
 
-    /// After a call that succeeded, with the tensors that it made.
+    /// After a call that succeeded, with the tensors that it made. Nothing, unless it is said.
     ///
     /// # Errors
     /// What it returns is returned in the place of the results.
-    fn after(&self, record: Self::Record, arguments: Arguments<'_>, results: &mut Results<'_>) -> Result<()>;
+    fn after(&self, record: Self::Record, arguments: Arguments<'_>, results: &mut Results<'_>) -> Result<()> {
+        let _ = (record, arguments, results);
+        Ok(())
+    }
 }
 
 /// One argument of a typed call, whatever its type.

@@ -7,10 +7,10 @@ use smallvec::SmallVec;
 
 use super::body::{FunctionBody, Step};
 use super::context::{Marks, SaveList};
-use crate::meta::{Meta, meta, requires_grad};
+use crate::meta::{meta, requires_grad};
 use crate::node::{Edge, InputMeta, NewNode, Node, NodeName};
 use crate::saved::{self, Saved, SavedList, SavedTensor};
-use crate::view_track::{self, Creation, rebase_history, set_made_by};
+use crate::view_track::{self, Creation, rebase_history, set_made_by, set_result};
 
 /// A call whose results are there.
 pub(crate) struct Call<'a> {
@@ -166,7 +166,7 @@ fn differentiable(result: Tensor, kind: Kind, edge: Edge, creation: Creation) ->
         (false, false) => saved::alias(&result)?,
         (false, true) => view_of(&result, creation)?,
     };
-    own.autograd_meta_or_init(|| Box::new(Meta::of_result(edge)));
+    set_result(&own, edge);
     Ok(own)
 }
 

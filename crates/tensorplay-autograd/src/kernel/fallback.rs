@@ -5,15 +5,14 @@ use aten::dispatch::local::AutoDispatchBelowAutograd;
 use aten::dispatch::{
     Backend, DispatchKey, DispatchKeySet, Functionality, Kernel, Library, OperatorHandle, Stack, Value,
 };
-use aten::{Error, Result, Tensor};
+use aten::{Result, Tensor};
 use smallvec::SmallVec;
 
 use super::BELOW_AUTOGRAD;
-use crate::gradients::Gradients;
-use crate::meta::{Meta, meta, requires_grad};
+use crate::meta::requires_grad;
 use crate::mode::is_grad_enabled;
-use crate::node::{Apply, Edge, Garbage, InputMeta, NewNode, Node, NodeName, next_sequence};
-use crate::view_track::{check_in_place, gradient_edge, rebase_history, set_made_by};
+use crate::node::{Edge, next_sequence, refusal};
+use crate::view_track::{check_in_place, gradient_edge, rebase_history, set_result};
 
 pub(super) fn register(library: &mut Library<'_>) -> Result<()> {
     let mut keys: Vec<DispatchKey> =
@@ -58,22 +57,12 @@ fn call(operator: OperatorHandle, keys: DispatchKeySet, stack: &mut Stack) -> Re
     if results.is_empty() {
         return Ok(());
     }
-    let node = NewNode {
-        name: NodeName::Static("NotImplemented"),
-        sequence,
-        edges,
-        inputs: results.iter().map(InputMeta::of).collect(),
-        body: NotImplemented { operator: operator.name() },
-    }
-    .make();
+    let node = refusal::no_formula(operator.name(), sequence, edges, &results);
     for (input, tensor) in results.iter().enumerate() {
-        let edge = Edge { node: node.clone(), input };
         if written.iter().any(|own| own.is_same(tensor)) && results.len() == 1 {
             rebase_history(tensor, node.clone())?;
-        } else if meta(tensor).is_some() {
-            set_made_by(tensor, edge);
         } else {
-            tensor.autograd_meta_or_init(|| Box::new(Meta::of_result(edge)));
+            set_result(tensor, Edge { node: node.clone(), input });
         }
     }
     Ok(())
@@ -90,56 +79,4 @@ fn written(operator: OperatorHandle, stack: &Stack) -> Vec<Tensor> {
         }
     }
     written
-}
-
-struct NotImplemented {
-    operator: &'static str,
-}
-
-impl Apply for NotImplemented {
-    fn apply(&self, _: &Node, _: Gradients, _: bool) -> Result<Gradients> {
-        let name = self.operator;
-        Err(Error::not_implemented(match name.starts_with("aten::") {
-            true => format!("derivative for {name} is not implemented"),
-            false => format!(
-                "Trying to backward through {name} but no autograd formula was registered. Please use \
-                 register_autograd to add one."
-            ),
-        }))
-    }
-
-    fn take_garbage(&mut self, _: &mut Vec<Garbage>) {}
-
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
-}
-
-/// The node of a tensor that was changed in place by an operator that then could not keep what its gradient needs.
-pub(super) fn lost(name: &'static str, changed: &Tensor) -> Node {
-    NewNode {
-        name: NodeName::Static(name),
-        sequence: next_sequence(),
-        edges: SmallVec::from_elem(None, 1),
-        inputs: [InputMeta::of(changed)].into_iter().collect(),
-        body: Lost,
-    }
-    .make()
-}
-
-struct Lost;
-
-impl Apply for Lost {
-    fn apply(&self, node: &Node, _: Gradients, _: bool) -> Result<Gradients> {
-        Err(Error::invalid_argument(format!(
-            "{} changed a tensor in place and then failed to keep what its gradient needs: there is no gradient",
-            node.name()
-        )))
-    }
-
-    fn take_garbage(&mut self, _: &mut Vec<Garbage>) {}
-
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
 }

@@ -7,10 +7,10 @@ use aten::{Result, Tensor};
 use super::BELOW_AUTOGRAD;
 use super::recording::{self, Recording};
 use crate::formula::Formula;
-use crate::meta::{Meta, meta, requires_grad};
+use crate::meta::requires_grad;
 use crate::mode::is_grad_enabled;
 use crate::node::Edge;
-use crate::view_track::{self, Creation, set_made_by};
+use crate::view_track::{self, Creation, set_result};
 
 /// The autograd kernel of an operator that makes new tensors.
 pub(crate) struct Functional {
@@ -134,12 +134,7 @@ fn record(formula: &'static Formula, recording: Recording, results: &Results<'_>
         if !formula.is_differentiable(at, tensor) {
             continue;
         }
-        let edge = Edge { node: node.clone(), input: at };
-        if meta(tensor).is_some() {
-            set_made_by(tensor, edge);
-        } else {
-            tensor.autograd_meta_or_init(|| Box::new(Meta::of_result(edge)));
-        }
+        set_result(tensor, Edge { node: node.clone(), input: at });
     }
     Ok(())
 }

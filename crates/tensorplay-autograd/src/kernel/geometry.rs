@@ -1,6 +1,6 @@
 //! Operators that change what storage and sizes a tensor has: no formula stands for them.
 
-use aten::dispatch::{Arguments, Around, DispatchKey, DispatchKeySet, Library, Results};
+use aten::dispatch::{Arguments, Around, DispatchKey, DispatchKeySet, Library};
 use aten::ops::handles;
 use aten::{Error, Result, Tensor};
 
@@ -33,9 +33,5 @@ impl Around for Resize {
             true => Err(Error::invalid_argument("cannot resize variables that require grad")),
             false => Ok(None),
         }
-    }
-
-    fn after(&self, (): (), _: Arguments<'_>, _: &mut Results<'_>) -> Result<()> {
-        Ok(())
     }
 }

@@ -4,12 +4,12 @@ use aten::dispatch::local::is_inference_mode;
 use aten::dispatch::{Arguments, Around, DispatchKey, DispatchKeySet, Results};
 use aten::{Error, Result, Tensor};
 
+use super::BELOW_AUTOGRAD;
 use super::recording::{self, Recording};
-use super::{BELOW_AUTOGRAD, fallback};
 use crate::formula::Formula;
 use crate::meta::requires_grad;
 use crate::mode::is_grad_enabled;
-use crate::node::Edge;
+use crate::node::{Edge, refusal};
 use crate::view_track::{check_in_place, rebase_history, set_made_by};
 
 /// The autograd kernel of an in-place operator.
@@ -48,19 +48,16 @@ impl Around for InPlace {
 
     fn after(&self, recording: Recording, arguments: Arguments<'_>, _: &mut Results<'_>) -> Result<()> {
         let Some(changed) = first(arguments) else { return Ok(()) };
-        let node = match recording.finish_in_place(self.formula, &changed) {
-            Ok(node) => node,
-            // The elements are written: a backward call that meets them must not go on as if nothing had been.
-            Err(error) => {
-                rebase_history(&changed, fallback::lost(self.formula.name, &changed))?;
-                return Err(error);
-            }
+        let (node, finished) = match recording.finish_in_place(self.formula, &changed) {
+            Ok(node) => (node, Ok(())),
+            // The tensor is changed: a backward call that meets it must not go on as if nothing had been.
+            Err(error) => (refusal::lost(self.formula.name, &changed), Err(error)),
         };
-        if self.is_geometric {
-            set_made_by(&changed, Edge { node, input: 0 });
-            return Ok(());
+        match self.is_geometric {
+            true => set_made_by(&changed, Edge { node, input: 0 }),
+            false => rebase_history(&changed, node)?,
         }
-        rebase_history(&changed, node)
+        finished
     }
 }
 
@@ -94,9 +91,5 @@ impl Around for InferenceCheck {
             ));
         }
         Ok(None)
-    }
-
-    fn after(&self, (): (), _: Arguments<'_>, _: &mut Results<'_>) -> Result<()> {
-        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Operators that write into `out=`: they are not differentiated.
 
-use aten::dispatch::{Arguments, Around, DispatchKeySet, Results};
+use aten::dispatch::{Arguments, Around, DispatchKeySet};
 use aten::{Error, Result, Tensor};
 
 use super::{BELOW_AUTOGRAD, recording};
@@ -34,9 +34,5 @@ impl Around for Out {
             )));
         }
         Ok(None)
-    }
-
-    fn after(&self, (): (), _: Arguments<'_>, _: &mut Results<'_>) -> Result<()> {
-        Ok(())
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Recording {
     saved: SavedList,
     /// How many edges each target has, where one of them is a list.
     lengths: Option<Box<[usize]>>,
+    /// Bit `i` says that the gradient of target `i` is wanted.
+    wants: u32,
 }
 
 impl Recording {
@@ -38,27 +40,21 @@ impl Recording {
         if !is_grad_enabled() {
             return Ok(None);
         }
-        let mut wanted = false;
-        for target in formula.targets {
-            arguments.tensors_of(target.argument, &mut |tensor| wanted |= requires_grad(tensor));
-        }
-        if !wanted {
-            return Ok(None);
-        }
-        Self::of(formula, arguments, changed).map(Some)
-    }
-
-    fn of(formula: &Formula, arguments: Arguments<'_>, changed: Option<&Tensor>) -> Result<Self> {
-        let sequence = next_sequence();
         let mut edges = SmallVec::new();
         let mut lengths = formula.has_list().then(Vec::new);
-        // Which targets want their gradient.
         let mut wants = 0_u32;
+        // Taken before the edges: views may make nodes for theirs.
+        let mut sequence = None;
         for (which, target) in formula.targets.iter().enumerate() {
             let before = edges.len();
             let mut fault = None;
             arguments.tensors_of(target.argument, &mut |tensor| {
-                let edge = if requires_grad(tensor) { gradient_edge(tensor) } else { Ok(None) };
+                let edge = if requires_grad(tensor) {
+                    sequence.get_or_insert_with(next_sequence);
+                    gradient_edge(tensor)
+                } else {
+                    Ok(None)
+                };
                 match edge {
                     Ok(edge) => {
                         wants |= u32::from(edge.is_some()) << which;
@@ -78,6 +74,7 @@ impl Recording {
                 lengths.push(edges.len() - before);
             }
         }
+        let Some(sequence) = sequence else { return Ok(None) };
         let mut saved = SmallVec::new();
         for save in formula.saves {
             saved.push(match save.of {
@@ -88,37 +85,39 @@ impl Recording {
         if !formula.fills_arguments {
             check_stop()?;
         }
-        Ok(Self { sequence, edges, saved, lengths: lengths.map(Vec::into_boxed_slice) })
+        Ok(Some(Self { sequence, edges, saved, lengths: lengths.map(Vec::into_boxed_slice), wants }))
     }
 
     /// The node, with what the formula needs of the results.
-    pub(crate) fn finish(mut self, formula: &'static Formula, results: &Results<'_>) -> Result<Node> {
-        let wants = self.wants(formula);
+    pub(crate) fn finish(self, formula: &'static Formula, results: &Results<'_>) -> Result<Node> {
+        let inputs = (0..results.len())
+            .map(|at| results.tensor(at).map_or_else(InputMeta::undefined, InputMeta::of))
+            .collect();
+        self.finish_with(formula, |which| results.tensor(which), inputs)
+    }
+
+    /// The node of an in-place call, whose result is the tensor it changed.
+    pub(crate) fn finish_in_place(self, formula: &'static Formula, changed: &Tensor) -> Result<Node> {
+        let inputs = [InputMeta::of(changed)].into_iter().collect();
+        self.finish_with(formula, |which| (which == 0).then_some(changed), inputs)
+    }
+
+    fn finish_with<'t>(
+        mut self,
+        formula: &'static Formula,
+        result: impl Fn(usize) -> Option<&'t Tensor>,
+        inputs: SmallVec<[InputMeta; 1]>,
+    ) -> Result<Node> {
         for (save, slot) in formula.saves.iter().zip(&mut self.saved) {
             if let Of::Result(which) = save.of
-                && save.users & wants != 0
-                && let Some(tensor) = results.tensor(which)
+                && save.users & self.wants != 0
+                && let Some(tensor) = result(which)
             {
                 *slot = kept_result(tensor, which, save.keep)?;
             }
         }
-        let inputs = (0..results.len())
-            .map(|at| results.tensor(at).map_or_else(InputMeta::undefined, InputMeta::of))
-            .collect();
         check_stop()?;
         Ok(self.into_node(formula, inputs))
-    }
-
-    /// The node of an in-place call, whose result is the tensor it changed.
-    pub(crate) fn finish_in_place(mut self, formula: &'static Formula, changed: &Tensor) -> Result<Node> {
-        let wants = self.wants(formula);
-        for (save, slot) in formula.saves.iter().zip(&mut self.saved) {
-            if matches!(save.of, Of::Result(0)) && save.users & wants != 0 {
-                *slot = kept_result(changed, 0, save.keep)?;
-            }
-        }
-        check_stop()?;
-        Ok(self.into_node(formula, [InputMeta::of(changed)].into_iter().collect()))
     }
 
     fn into_node(self, formula: &'static Formula, inputs: SmallVec<[InputMeta; 1]>) -> Node {
@@ -130,17 +129,6 @@ impl Recording {
             body: FormulaBody::new(formula, self.saved, self.lengths),
         }
         .make()
-    }
-
-    fn wants(&self, formula: &Formula) -> u32 {
-        let mut at = 0;
-        let mut wants = 0;
-        for which in 0..formula.targets.len() {
-            let length = self.lengths.as_ref().map_or(1, |lengths| lengths[which]);
-            wants |= u32::from(self.edges[at..at + length].iter().any(Option::is_some)) << which;
-            at += length;
-        }
-        wants
     }
 }
 

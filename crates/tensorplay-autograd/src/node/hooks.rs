@@ -87,7 +87,7 @@ impl NodeHooks {
     pub(crate) fn before(&self, gradients: &mut Gradients) -> Result<()> {
         for (_, hook) in self.copy().pre {
             if let Some(changed) = hook(gradients)? {
-                replace("prehook", gradients, changed)?;
+                replace("prehook", gradients, changed, Undefined::MayBeFilled)?;
             }
         }
         Ok(())
@@ -97,7 +97,7 @@ impl NodeHooks {
     pub(crate) fn after(&self, given: &mut Gradients, taken: &[Option<Tensor>]) -> Result<()> {
         for (_, hook) in self.copy().post {
             if let Some(changed) = hook(given, taken)? {
-                replace("hook", given, changed)?;
+                replace("hook", given, changed, Undefined::Stays)?;
             }
         }
         Ok(())
@@ -108,7 +108,19 @@ impl NodeHooks {
     }
 }
 
-fn replace(what: &str, gradients: &mut Gradients, changed: Vec<Option<Tensor>>) -> Result<()> {
+/// What a hook may make of a gradient that is not defined.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Undefined {
+    MayBeFilled,
+    Stays,
+}
+
+fn replace(
+    what: &str,
+    gradients: &mut Gradients,
+    changed: Vec<Option<Tensor>>,
+    undefined: Undefined,
+) -> Result<()> {
     if changed.len() != gradients.len() {
         return Err(Error::invalid_argument(format!(
             "{what} has returned an incorrect number of values (got {}, but expected {})",
@@ -119,7 +131,7 @@ fn replace(what: &str, gradients: &mut Gradients, changed: Vec<Option<Tensor>>) 
     for (before, after) in gradients.iter().zip(&changed) {
         match (before, after) {
             (Some(before), Some(after)) => hooks::check_replaced(what, before, after)?,
-            (None, Some(_)) if what == "hook" => {
+            (None, Some(_)) if undefined == Undefined::Stays => {
                 return Err(Error::invalid_argument("can't replace a None gradient with a non-None value"));
             }
             _ => {}

@@ -8,6 +8,7 @@ mod edge;
 mod garbage;
 mod hooks;
 mod input_meta;
+pub(crate) mod refusal;
 
 use std::any::Any;
 use std::fmt;
