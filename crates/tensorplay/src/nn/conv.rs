@@ -86,27 +86,28 @@ impl<const N: usize> Conv<N> {
         kernel_size: [i64; N],
         config: ConvConfig<N>,
     ) -> Result<Self> {
-        check_groups(in_channels, out_channels, config.groups)?;
-        if kernel_size.iter().any(|size| *size <= 0) {
-            return Err(Error::invalid_argument(format!("no kernel has the size {kernel_size:?}")));
-        }
+        check_kernel(in_channels, out_channels, config.groups, &kernel_size)?;
         if config.padding == Padding::Same && config.stride != [1; N] {
             return Err(Error::invalid_argument("padding='same' is for convolutions with a stride of one"));
         }
         let mut sizes = vec![out_channels, in_channels / config.groups];
         sizes.extend(kernel_size);
-        let weight = Tensor::empty(&sizes, config.tensor)?;
-        let bias = config.bias.then(|| Tensor::empty(&[out_channels], config.tensor)).transpose()?;
-        init::reset_linear(&weight, bias.as_ref())?;
-        Ok(Self {
-            weight: Parameter::new(&weight)?,
-            bias: bias.as_ref().map(Parameter::new).transpose()?,
-            config,
-        })
+        let (weight, bias) =
+            init::linear_parameters(&sizes, config.bias.then_some(out_channels), config.tensor)?;
+        Ok(Self { weight, bias, config })
     }
 }
 
-pub(super) fn check_groups(in_channels: i64, out_channels: i64, groups: i64) -> Result<()> {
+/// What a convolution and a transposed one ask of their channels and kernel.
+pub(super) fn check_kernel(
+    in_channels: i64,
+    out_channels: i64,
+    groups: i64,
+    kernel_size: &[i64],
+) -> Result<()> {
+    if kernel_size.iter().any(|size| *size <= 0) {
+        return Err(Error::invalid_argument(format!("no kernel has the size {kernel_size:?}")));
+    }
     let divides = |channels: i64| channels >= 0 && channels % groups == 0;
     if groups > 0 && divides(in_channels) && divides(out_channels) {
         return Ok(());

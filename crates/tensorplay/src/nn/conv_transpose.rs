@@ -3,7 +3,7 @@
 use aten::tensor::{ConvTranspose1dOptions, ConvTranspose2dInputOptions, ConvTranspose3dInputOptions};
 use aten::{Result, Tensor, TensorOptions};
 
-use super::conv::check_groups;
+use super::conv::check_kernel;
 use super::init;
 use super::module::{Forward, Module};
 use super::parameter::Parameter;
@@ -78,17 +78,12 @@ impl<const N: usize> ConvTranspose<N> {
         kernel_size: [i64; N],
         config: ConvTransposeConfig<N>,
     ) -> Result<Self> {
-        check_groups(in_channels, out_channels, config.groups)?;
+        check_kernel(in_channels, out_channels, config.groups, &kernel_size)?;
         let mut sizes = vec![in_channels, out_channels / config.groups];
         sizes.extend(kernel_size);
-        let weight = Tensor::empty(&sizes, config.tensor)?;
-        let bias = config.bias.then(|| Tensor::empty(&[out_channels], config.tensor)).transpose()?;
-        init::reset_linear(&weight, bias.as_ref())?;
-        Ok(Self {
-            weight: Parameter::new(&weight)?,
-            bias: bias.as_ref().map(Parameter::new).transpose()?,
-            config,
-        })
+        let (weight, bias) =
+            init::linear_parameters(&sizes, config.bias.then_some(out_channels), config.tensor)?;
+        Ok(Self { weight, bias, config })
     }
 }
 

@@ -6,6 +6,8 @@ use aten::{Error, Result, Tensor, TensorOptions};
 use c10_core::ScalarType;
 use tensorplay_autograd::no_grad;
 
+use super::parameter::Parameter;
+
 /// Which count of connections the scale follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FanMode {
@@ -233,16 +235,20 @@ fn kaiming_std(tensor: &Tensor, mode: FanMode, follows: Nonlinearity) -> Result<
     Ok(Some(follows.gain() / (fan as f64).sqrt()))
 }
 
-/// The default of linear and convolutional layers: He's uniform for a slope of √5, and a bias within one by the
-/// root of the connections into an output.
-pub(super) fn reset_linear(weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
-    kaiming_uniform_(weight, FanMode::In, Nonlinearity::LeakyRelu(5.0_f64.sqrt()))?;
-    let (fan_in, _) = fans(weight)?;
-    match bias {
-        Some(bias) if fan_in > 0 => {
-            let bound = 1.0 / (fan_in as f64).sqrt();
-            uniform_(bias, -bound, bound)
-        }
-        _ => Ok(()),
+/// The parameters of a linear or convolutional layer by default: He's uniform for a slope of √5, and a bias, of so many
+/// elements, within one by the root of the connections into an output.
+pub(super) fn linear_parameters(
+    weight: &[i64],
+    bias: Option<i64>,
+    options: TensorOptions,
+) -> Result<(Parameter, Option<Parameter>)> {
+    let weight = Tensor::empty(weight, options)?;
+    let bias = bias.map(|size| Tensor::empty(&[size], options)).transpose()?;
+    kaiming_uniform_(&weight, FanMode::In, Nonlinearity::LeakyRelu(5.0_f64.sqrt()))?;
+    let (fan_in, _) = fans(&weight)?;
+    if let Some(bias) = bias.as_ref().filter(|_| fan_in > 0) {
+        let bound = 1.0 / (fan_in as f64).sqrt();
+        uniform_(bias, -bound, bound)?;
     }
+    Ok((Parameter::new(&weight)?, bias.as_ref().map(Parameter::new).transpose()?))
 }

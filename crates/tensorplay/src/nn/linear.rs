@@ -45,10 +45,9 @@ impl Linear {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn with(in_features: i64, out_features: i64, config: LinearConfig) -> Result<Self> {
-        let weight = Tensor::empty(&[out_features, in_features], config.tensor)?;
-        let bias = config.bias.then(|| Tensor::empty(&[out_features], config.tensor)).transpose()?;
-        init::reset_linear(&weight, bias.as_ref())?;
-        Ok(Self { weight: Parameter::new(&weight)?, bias: bias.as_ref().map(Parameter::new).transpose()? })
+        let bias = config.bias.then_some(out_features);
+        let (weight, bias) = init::linear_parameters(&[out_features, in_features], bias, config.tensor)?;
+        Ok(Self { weight, bias })
     }
 }
 

@@ -254,6 +254,7 @@ fn sizes_that_no_layer_has_are_refused() {
     assert!(nn::Lstm::with(1, 1, layers).is_err());
     assert!(nn::Lstm::new(0, 3).is_err());
     assert!(nn::Conv2d::new(1, 1, [0, 0]).is_err());
+    assert!(nn::ConvTranspose2d::new(1, 1, [0, 0]).is_err());
     let none = Tensor::ones(&[3, 0, 4], ScalarType::Float32).unwrap();
     let attention = nn::MultiheadAttention::new(4, 2).unwrap();
     assert!(attention.attend(&none, &none, &none, Default::default()).is_ok());
