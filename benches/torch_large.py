@@ -1,17 +1,10 @@
 """Times large operators of PyTorch, each when it is asked to: a line with a case's name comes in, a line with
 the nanoseconds of a call goes out. The argument is the number of threads."""
 
-import sys
-import time
+from torch_side import answer, torch
 
-try:
-    import torch
-    import torch.nn.functional as F
-except ImportError:
-    print("no torch", flush=True)
-    sys.exit(0)
+import torch.nn.functional as F
 
-torch.set_num_threads(int(sys.argv[1]))
 torch.set_grad_enabled(False)
 
 
@@ -45,30 +38,4 @@ def case(name):
     return calls.get(name)
 
 
-def calls_for(call):
-    count = 1
-    while True:
-        began = time.perf_counter_ns()
-        for _ in range(count):
-            call()
-        if time.perf_counter_ns() - began >= 20e6 or count >= 1 << 20:
-            return count
-        count *= 2
-
-
-known = {}
-print("torch " + torch.__version__, flush=True)
-for line in sys.stdin:
-    name = line.strip()
-    if name not in known:
-        call = case(name)
-        # Tensors of one case at a time.
-        known = {name: (call, calls_for(call) if call else 0)}
-    call, count = known[name]
-    if call is None:
-        print("unknown", flush=True)
-        continue
-    began = time.perf_counter_ns()
-    for _ in range(count):
-        call()
-    print((time.perf_counter_ns() - began) / count, flush=True)
+answer(case)

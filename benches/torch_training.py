@@ -2,17 +2,9 @@
 nanoseconds of a call goes out. `peak NAME` gives the KiB that three calls take at most. The argument is the number of
 threads."""
 
-import sys
-import time
+from torch_side import answer, torch
 
-try:
-    import torch
-    import torch.nn.functional as F
-except ImportError:
-    print("no torch", flush=True)
-    sys.exit(0)
-
-torch.set_num_threads(int(sys.argv[1]))
+import torch.nn.functional as F
 
 
 def numbers(*sizes):
@@ -74,17 +66,6 @@ def case(name):
     return step
 
 
-def calls_for(call):
-    count = 1
-    while True:
-        began = time.perf_counter_ns()
-        for _ in range(count):
-            call()
-        if time.perf_counter_ns() - began >= 20e6 or count >= 1 << 20:
-            return count
-        count *= 2
-
-
 def status(name):
     with open("/proc/self/status") as lines:
         return next(int(line.split()[1]) for line in lines if line.startswith(name))
@@ -101,19 +82,4 @@ def peak(call):
     return status("VmHWM:") - before
 
 
-known = {}
-print("torch " + torch.__version__, flush=True)
-for line in sys.stdin:
-    name = line.strip()
-    if name.startswith("peak "):
-        print(peak(case(name.removeprefix("peak "))), flush=True)
-        continue
-    if name not in known:
-        call = case(name)
-        # Tensors of one case at a time.
-        known = {name: (call, calls_for(call))}
-    call, count = known[name]
-    began = time.perf_counter_ns()
-    for _ in range(count):
-        call()
-    print((time.perf_counter_ns() - began) / count, flush=True)
+answer(case, peak)
