@@ -14,7 +14,7 @@ impl Locked<'_> {
         assert!(block.allocated, "a block that is handed out is freed once");
         block.allocated = false;
         let (ptr, size, requested, stream) = (block.ptr, block.size, block.requested, block.stream);
-        let is_small = block.pool.is_small();
+        let is_small = block.pool.is_small;
         let waits = !block.stream_uses.is_empty();
         self.stats.allocation.decrease(is_small, 1);
         self.stats.allocated_bytes.decrease(is_small, size as i64);
@@ -42,7 +42,7 @@ impl DeviceState {
     pub(crate) fn free_block(&mut self, id: BlockId) {
         let block = &self.blocks[id];
         debug_assert!(block.is_free());
-        let (size, requested, is_small) = (block.size as i64, block.requested as i64, block.pool.is_small());
+        let (size, requested, is_small) = (block.size as i64, block.requested as i64, block.pool.is_small);
         let (prev, next) = (block.prev, block.next);
         self.record(TraceAction::FreeCompleted, block.ptr, block.requested, block.stream);
 

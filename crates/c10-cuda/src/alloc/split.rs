@@ -3,14 +3,14 @@
 use super::allocate::Request;
 use super::block::Block;
 use super::device::DeviceState;
-use super::ids::{BlockId, PoolId};
+use super::ids::BlockId;
 use super::size::{MIN_BLOCK_SIZE, SMALL_SIZE};
 
 impl DeviceState {
     /// Whether the request leaves enough of the block to keep.
     pub(crate) fn should_split(&self, id: BlockId, request: &Request) -> bool {
         let remaining = self.blocks[id].size - request.size;
-        if request.pool.is_small() {
+        if request.pool.is_small {
             remaining >= MIN_BLOCK_SIZE
         } else {
             request.size < self.config.max_split() && remaining > SMALL_SIZE
@@ -33,6 +33,8 @@ impl DeviceState {
             event_count: 0,
             pool: rest.pool,
             allocated: false,
+            mapped: rest.mapped,
+            expandable: rest.expandable,
         };
         rest.ptr += size;
         rest.size -= size;
@@ -48,11 +50,8 @@ impl DeviceState {
 
     /// Puts a free block into its pool's set; its age counts from here.
     pub(crate) fn insert_free(&mut self, id: BlockId) {
-        let pool = match self.blocks[id].pool {
-            PoolId::Small => &mut self.small,
-            PoolId::Large => &mut self.large,
-        };
         let block = &mut self.blocks[id];
+        let pool = &mut self.pools[block.pool];
         block.gc_count_base = pool.get_free_blocks_call_count;
         pool.free.insert(id, block);
     }
@@ -60,9 +59,6 @@ impl DeviceState {
     /// Takes a free block out of its pool's set.
     pub(crate) fn remove_free(&mut self, id: BlockId) {
         let block = &self.blocks[id];
-        match block.pool {
-            PoolId::Small => self.small.free.remove(id, block),
-            PoolId::Large => self.large.free.remove(id, block),
-        }
+        self.pools[block.pool].free.remove(id, block);
     }
 }
