@@ -33,6 +33,7 @@ mod owner;
 mod allocate;
 mod split;
 mod free;
+mod hot;
 mod stream_use;
 mod reclaim;
 mod oom;
@@ -176,7 +177,7 @@ impl CachingAllocator {
 
     /// A block that is handed out, and the lock under which it is still only ours.
     fn obtain<'a>(&self, device: &'a Device, bytes: u64, stream: u64) -> Result<(Locked<'a>, BlockId)> {
-        let mut locked = device.lock();
+        let mut locked = device.lock_unsettled();
         match locked.malloc(bytes, stream, &self.0.callbacks) {
             Ok(id) => Ok((locked, id)),
             Err(refused) => Err(oom::refuse(locked, refused, &self.0.callbacks)),
@@ -293,6 +294,12 @@ impl CachingAllocator {
             .ok_or_else(|| {
                 oom::foreign(call, &format!("the memory at {:?} on {}", ptr.as_ptr(), ptr.device()))
             })
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.devices.iter().for_each(|device| device.close());
     }
 }
 

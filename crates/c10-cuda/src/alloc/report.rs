@@ -24,7 +24,7 @@ impl Reported {
             device: state.index,
             address,
             bytes,
-            total_allocated: state.stats.allocated_bytes.all.current,
+            total_allocated: state.allocated_now(),
             total_reserved: state.stats.reserved_bytes.all.current,
         }
     }

@@ -10,6 +10,7 @@ mod support;
 mod alloc_basic;
 mod alloc_config;
 mod alloc_faults;
+mod alloc_hot;
 mod alloc_model;
 mod alloc_oom;
 mod alloc_raw;
