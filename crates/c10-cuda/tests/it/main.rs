@@ -9,6 +9,7 @@ mod support;
 
 mod alloc_basic;
 mod alloc_config;
+mod alloc_contexts;
 mod alloc_faults;
 mod alloc_model;
 mod alloc_oom;
