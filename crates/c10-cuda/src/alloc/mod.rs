@@ -45,7 +45,9 @@ mod fraction;
 mod queries;
 mod stats;
 mod summary;
+mod memory_stats;
 mod snapshot;
+mod snapshot_file;
 mod restore;
 mod context;
 mod trace;
@@ -55,6 +57,7 @@ mod c10;
 
 pub use callbacks::{FreeMemoryCallback, OutOfMemoryObserver};
 pub use context::{Context, ContextProvider, Contexts, Frame, GatheredContext, RecordContext};
+pub use memory_stats::memory_stats;
 pub use snapshot::{BlockInfo, BlockState, SegmentInfo, Snapshot};
 pub use stats::DeviceStats;
 pub use summary::memory_summary;

@@ -6,6 +6,7 @@ mod model;
 mod program;
 mod rig;
 mod support;
+mod torch;
 
 mod alloc_basic;
 mod alloc_config;
@@ -30,5 +31,6 @@ mod sim_memory;
 mod sim_placement;
 mod sim_schedule;
 mod sim_work;
+mod snapshot_file;
 mod storages;
 mod summary;
