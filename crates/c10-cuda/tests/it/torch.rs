@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 /// Runs a script with `input` on its standard input, and gives what it prints. `None`, and a line that says so,
 /// where there is no PyTorch.
+#[expect(clippy::print_stdout, reason = "says that a test was skipped")]
 pub(crate) fn run(script: &str, args: &[&str], input: &[u8]) -> Option<String> {
     let python = std::env::var("TORCH_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let has_torch = Command::new(&python)
