@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use c10_cuda::driver::real;
 use c10_cuda::{Config, Error};
 
-
 /// The text of `tensorplay info`.
 ///
 /// # Errors
