@@ -10,8 +10,9 @@ use crate::sync::Arc;
 impl Locked<'_> {
     /// Takes a block back from the program. What the driver refuses meanwhile is tried again later.
     pub(crate) fn free(&mut self, id: BlockId) -> Reported {
-        if let Some((ptr, size)) = self.park(id) {
-            return Reported::new(self, ptr, -(size as i64));
+        if self.park(id) {
+            let block = &self.blocks[id];
+            return Reported::new(self, block.ptr, -(block.size as i64));
         }
         self.settle();
         let max_split = self.config.max_split();
@@ -67,12 +68,14 @@ impl DeviceState {
 
         let mut split_blocks = 0;
         let mut split_bytes = 0;
-        for neighbour in [prev, next].into_iter().flatten() {
-            if let Some(subsumed) = self.try_merge(id, neighbour) {
+        let mut merge = |neighbour: Option<BlockId>| {
+            if let Some(subsumed) = neighbour.and_then(|neighbour| self.try_merge(id, neighbour)) {
                 split_blocks -= 1;
                 split_bytes -= subsumed as i64;
             }
-        }
+        };
+        merge(prev);
+        merge(next);
         self.insert_free(id);
         let block = &self.blocks[id];
         if block.is_split() {

@@ -20,8 +20,9 @@ use super::ids::BlockId;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hot {
     id: BlockId,
-    request: Request,
-    ptr: u64,
+    /// What it was asked for with.
+    requested: u64,
+    stream: u64,
     /// What handing it out added to `inactive_split` and to `inactive_split_bytes`.
     split: (i64, i64),
     /// How often it has come back and gone out again, uncounted so far.
@@ -35,7 +36,7 @@ impl Locked<'_> {
     #[inline]
     pub(crate) fn take_parked(&mut self, requested: u64, stream: u64) -> Option<BlockId> {
         let hot = self.hot.as_mut()?;
-        if !hot.is_parked || hot.request.requested != requested || hot.request.stream != stream {
+        if !hot.is_parked || hot.requested != requested || hot.stream != stream {
             return None;
         }
         hot.is_parked = false;
@@ -43,13 +44,13 @@ impl Locked<'_> {
         Some(hot.id)
     }
 
-    /// Parks the block if it is the hot one and no other stream uses it, and gives its address and size.
+    /// Parks the block if it is the hot one, which no other stream uses.
     #[inline]
-    pub(crate) fn park(&mut self, id: BlockId) -> Option<(u64, u64)> {
-        let hot = self.hot.as_mut().filter(|hot| hot.id == id)?;
+    pub(crate) fn park(&mut self, id: BlockId) -> bool {
+        let Some(hot) = self.hot.as_mut().filter(|hot| hot.id == id) else { return false };
         debug_assert!(!hot.is_parked, "a block that is handed out is freed once");
         hot.is_parked = true;
-        Some((hot.ptr, hot.request.size))
+        true
     }
 
     /// Notes that a block was found in a free set for the request and is handed out; `split_before` are the two
@@ -62,10 +63,9 @@ impl Locked<'_> {
             return;
         }
         let (count, bytes) = self.split_now();
-        let block = &self.blocks[id];
-        let request = Request { size: block.size, ..*request };
         let split = (count - split_before.0, bytes - split_before.1);
-        self.hot = Some(Hot { id, request, ptr: block.ptr, split, rounds: 0, is_parked: false });
+        let (requested, stream) = (request.requested, request.stream);
+        self.hot = Some(Hot { id, requested, stream, split, rounds: 0, is_parked: false });
     }
 }
 
@@ -77,33 +77,33 @@ impl DeviceState {
     }
 
     /// The bytes that the program holds, whatever is parked.
-    #[inline]
     pub(crate) fn allocated_now(&self) -> i64 {
-        let parked = self.hot.filter(|hot| hot.is_parked).map_or(0, |hot| hot.request.size);
+        let parked = self.hot.filter(|hot| hot.is_parked).map_or(0, |hot| self.blocks[hot.id].size);
         self.stats.allocated_bytes.all.current - parked as i64
     }
 
     /// Counts what the hot block did, and frees it if it is parked. There is none from here on.
     #[inline]
     pub(crate) fn settle(&mut self) {
-        if let Some(hot) = self.hot.take() {
-            self.settle_hot(&hot);
+        let Some(hot) = &self.hot else { return };
+        if hot.is_parked || hot.rounds > 0 {
+            self.settle_hot();
         }
+        self.hot = None;
     }
 
-    fn settle_hot(&mut self, hot: &Hot) {
-        if hot.rounds > 0 {
-            let (is_small, rounds) = (hot.request.pool.is_small, hot.rounds);
-            let (size, requested) = (hot.request.size as i64, hot.request.requested as i64);
-            let stats = &mut self.stats;
-            stats.allocation.repeat(is_small, 1, rounds);
-            stats.allocated_bytes.repeat(is_small, size, rounds);
-            stats.active.repeat(is_small, 1, rounds);
-            stats.active_bytes.repeat(is_small, size, rounds);
-            stats.requested_bytes.repeat(is_small, requested, rounds);
-            stats.inactive_split.repeat(is_small, hot.split.0, rounds);
-            stats.inactive_split_bytes.repeat(is_small, hot.split.1, rounds);
-        }
+    fn settle_hot(&mut self) {
+        let Some(hot) = self.hot.take() else { return };
+        let block = &self.blocks[hot.id];
+        let (is_small, size, requested) = (block.pool.is_small, block.size as i64, block.requested as i64);
+        let stats = &mut self.stats;
+        stats.allocation.repeat(is_small, 1, hot.rounds);
+        stats.allocated_bytes.repeat(is_small, size, hot.rounds);
+        stats.active.repeat(is_small, 1, hot.rounds);
+        stats.active_bytes.repeat(is_small, size, hot.rounds);
+        stats.requested_bytes.repeat(is_small, requested, hot.rounds);
+        stats.inactive_split.repeat(is_small, hot.split.0, hot.rounds);
+        stats.inactive_split_bytes.repeat(is_small, hot.split.1, hot.rounds);
         if hot.is_parked {
             self.free_unused(hot.id);
         }
