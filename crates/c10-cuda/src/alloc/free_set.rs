@@ -50,6 +50,12 @@ impl FreeSet {
         Some((key.id, key.size))
     }
 
+    /// The block of the same stream that follows one in the order; both are in the set.
+    pub(crate) fn next(&self, id: BlockId, block: &Block) -> Option<BlockId> {
+        let at = self.find(block.stream).ok()?;
+        Some(self.streams[at].1.first_after(&self.key(id, block))?.id)
+    }
+
     /// Takes out the first block of a stream that has at least `size` bytes, if its size is one that `fits`.
     #[inline]
     pub(crate) fn take_best_fit(

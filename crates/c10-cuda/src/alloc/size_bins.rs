@@ -5,6 +5,7 @@
 //! empty ones. Within a bin blocks are sorted; a bin is a short vector, and a tree once it is long.
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use super::ids::BlockId;
 use super::size::MIN_BLOCK_SIZE;
@@ -100,6 +101,15 @@ impl SizeBins {
         let at = bin_of(size);
         if let Some(key) = self.bin(at).and_then(|bin| bin.first_from(size)) {
             return Some(key);
+        }
+        self.bin(self.next_bin(at + 1)?)?.first()
+    }
+
+    /// The key that follows one that is there.
+    pub(crate) fn first_after(&self, key: &Key) -> Option<Key> {
+        let at = bin_of(key.size);
+        if let Some(next) = self.bin(at).and_then(|bin| bin.first_after(key)) {
+            return Some(next);
         }
         self.bin(self.next_bin(at + 1)?)?.first()
     }
@@ -205,6 +215,13 @@ impl Bin {
         match self {
             Self::Short(keys) => keys.get(place(keys, |key| key.size < size)).copied(),
             Self::Long(keys) => keys.range(Key::before(size)..).next().copied(),
+        }
+    }
+
+    fn first_after(&self, key: &Key) -> Option<Key> {
+        match self {
+            Self::Short(keys) => keys.get(place(keys, |other| other <= key)).copied(),
+            Self::Long(keys) => keys.range((Bound::Excluded(key), Bound::Unbounded)).next().copied(),
         }
     }
 

@@ -20,6 +20,10 @@ pub enum TraceAction {
     SegmentAlloc,
     /// A segment went back to the driver.
     SegmentFree,
+    /// The driver gave memory for pages of an expandable segment.
+    SegmentMap,
+    /// The memory of pages went back to the driver.
+    SegmentUnmap,
     /// A snapshot was taken.
     Snapshot,
     /// Out of memory; the address is the driver's free bytes.
@@ -35,6 +39,8 @@ impl TraceAction {
             Self::FreeCompleted => "free_completed",
             Self::SegmentAlloc => "segment_alloc",
             Self::SegmentFree => "segment_free",
+            Self::SegmentMap => "segment_map",
+            Self::SegmentUnmap => "segment_unmap",
             Self::Snapshot => "snapshot",
             Self::Oom => "oom",
         }
@@ -54,7 +60,7 @@ pub struct TraceEntry {
     pub action: TraceAction,
     /// The address it concerns; for [`Oom`](TraceAction::Oom) the driver's free bytes.
     pub address: u64,
-    /// `alloc` and both frees: what the program asked for. Segments: their whole size. `oom`: the rounded
+    /// `alloc` and both frees: what the program asked for. Segments and pages: their whole size. `oom`: the rounded
     /// size. `snapshot`: all active bytes.
     pub size: u64,
     /// The stream of the block or the request.
