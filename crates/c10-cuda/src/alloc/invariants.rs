@@ -87,7 +87,11 @@ impl DeviceState {
         for (id, block) in self.blocks.iter() {
             let pool = &self.pools[block.pool];
             assert!(block.mapped || block.is_free(), "I3: {block:?} has no memory behind it");
-            assert_eq!(pool.free.contains(id, block), block.is_free() && block.mapped, "I3: {block:?}");
+            assert_eq!(
+                pool.free.contains(&self.blocks, id),
+                block.is_free() && block.mapped,
+                "I3: {block:?}"
+            );
             assert_eq!(pool.unmapped.contains(id, block), !block.mapped, "I3: {block:?}");
             free += usize::from(block.is_free());
         }

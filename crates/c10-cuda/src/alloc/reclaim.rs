@@ -14,14 +14,14 @@ impl Locked<'_> {
     pub(crate) fn release_cached_blocks(&mut self) -> Result<(), DriverError> {
         let waited = self.synchronize_and_free_events();
         let device = self.device;
-        self.expandable.release_again(&*device.driver);
+        self.expandable.settle(&*device.driver);
         waited.and(self.release_blocks())
     }
 
     /// Gives back every segment that is wholly free, and of expandable ones every page, the large pool's first; the
     /// first error, after all has been tried.
     pub(crate) fn release_blocks(&mut self) -> Result<(), DriverError> {
-        let free: Vec<_> = self.pools.iter().flat_map(|pool| pool.free.iter()).collect();
+        let free: Vec<_> = self.pools.iter().flat_map(|pool| pool.free.iter(&self.blocks)).collect();
         let mut result = Ok(());
         for id in free {
             if self.blocks[id].expandable.is_some() {
@@ -37,7 +37,7 @@ impl Locked<'_> {
     pub(crate) fn release_segment(&mut self, base: u64) -> Result<bool, DriverError> {
         let is_whole = |block: &Block| block.expandable.is_none() && !block.is_split();
         let is_it = |id: &BlockId| self.blocks[*id].ptr == base && is_whole(&self.blocks[*id]);
-        let found = self.pools.iter().flat_map(|pool| pool.free.iter()).find(is_it);
+        let found = self.pools.iter().flat_map(|pool| pool.free.iter(&self.blocks)).find(is_it);
         match found {
             Some(id) => self.release_block(id).map(|()| true),
             None => Ok(false),
@@ -50,14 +50,14 @@ impl Locked<'_> {
         let Some(max_split) = self.config.max_split_size else { return Ok(false) };
         let wanted = request.size.max(max_split);
         let stream = request.stream;
-        if let Some((id, _)) = self.pools[request.pool].free.best_fit(stream, wanted) {
+        if let Some(id) = self.pools[request.pool].free.best_fit(&self.blocks, stream, wanted) {
             if self.blocks[id].is_split() || self.blocks[id].expandable.is_some() {
                 return Ok(false);
             }
             self.release_block(id)?;
             return Ok(true);
         }
-        let smaller: Vec<_> = self.pools[request.pool].free.smaller(stream, wanted).collect();
+        let smaller: Vec<_> = self.pools[request.pool].free.smaller(&self.blocks, stream, wanted).collect();
         let mut released = 0;
         for id in smaller {
             let block = &self.blocks[id];
@@ -87,7 +87,7 @@ impl Locked<'_> {
         let calls = pool.get_free_blocks_call_count;
         let mut candidates: Vec<(BlockId, u64)> = pool
             .free
-            .iter()
+            .iter(&self.blocks)
             .filter(|id| !self.blocks[*id].is_split() && self.blocks[*id].expandable.is_none())
             .map(|id| (id, calls - self.blocks[id].gc_count_base))
             .collect();

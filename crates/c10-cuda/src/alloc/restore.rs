@@ -134,20 +134,10 @@ impl DeviceState {
         let mut allocated = Vec::new();
         for info in &segment.blocks {
             let id = self.blocks.insert(Block {
-                ptr: address,
-                size: info.size,
                 requested: info.requested_size,
-                stream: segment.stream.raw,
-                registration,
-                gc_count_base: 0,
                 prev,
-                next: None,
-                stream_uses: Vec::new(),
-                event_count: 0,
-                pool,
                 allocated: info.state == BlockState::ActiveAllocated,
-                mapped: true,
-                expandable: None,
+                ..Block::new(address, info.size, segment.stream.raw, registration, pool)
             });
             if let Some(prev) = prev {
                 self.blocks[prev].next = Some(id);

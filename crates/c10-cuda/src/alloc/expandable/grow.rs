@@ -130,8 +130,8 @@ impl DeviceState {
             let behind = block.next.map(|next| &self.blocks[next]).filter(|next| !next.mapped);
             block.size + behind.map_or(0, |behind| behind.size)
         };
-        let (mut id, _) = free.best_fit(request.stream, request.size)?;
-        while let Some(next) = free.next(id, &self.blocks[id]).filter(|next| room(*next) < room(id)) {
+        let mut id = free.best_fit(&self.blocks, request.stream, request.size)?;
+        while let Some(next) = free.next(&self.blocks, id).filter(|next| room(*next) < room(id)) {
             id = next;
         }
         Some(id)
@@ -164,22 +164,8 @@ impl DeviceState {
         let expandable = self.expandable.insert(segment);
         let registration = self.next_registration;
         self.next_registration += 1;
-        let id = self.blocks.insert(Block {
-            ptr,
-            size,
-            requested: 0,
-            stream: request.stream,
-            registration,
-            gc_count_base: 0,
-            prev: None,
-            next: None,
-            stream_uses: Vec::new(),
-            event_count: 0,
-            pool: request.pool,
-            allocated: false,
-            mapped: false,
-            expandable: Some(expandable),
-        });
+        let block = Block::new(ptr, size, request.stream, registration, request.pool);
+        let id = self.blocks.insert(Block { mapped: false, expandable: Some(expandable), ..block });
         self.insert_unmapped(id);
         id
     }

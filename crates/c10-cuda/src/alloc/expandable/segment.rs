@@ -220,6 +220,17 @@ impl ExpandableSegment {
         }
     }
 
+    /// Unmaps what could not be unmapped on the way back. See E3.
+    pub(crate) fn settle(
+        &mut self,
+        driver: &dyn Driver,
+        unreleased: &mut Vec<PhysHandle>,
+    ) -> Result<(), DriverError> {
+        let settled = (0..self.pages.len()).try_for_each(|page| self.unstick(driver, page, unreleased));
+        self.trim();
+        settled
+    }
+
     /// Lets another device reach what is mapped, and what will be.
     pub(crate) fn add_peer(&mut self, driver: &dyn Driver, peer: DeviceIndex) -> Result<(), DriverError> {
         if self.peers.contains(&peer) {
@@ -238,10 +249,7 @@ impl ExpandableSegment {
         driver: &dyn Driver,
         unreleased: &mut Vec<PhysHandle>,
     ) -> Result<(), DriverError> {
-        for page in 0..self.pages.len() {
-            self.unstick(driver, page, unreleased)?;
-        }
-        self.trim();
+        self.settle(driver, unreleased)?;
         debug_assert!(self.pages.is_empty(), "nothing is mapped");
         // SAFETY: the pages have no memory behind them, and no block is at their addresses.
         unsafe { driver.free_range(self.range) }

@@ -70,8 +70,11 @@ impl ExpandableTable {
         }
     }
 
-    /// Offers the driver again what it did not take back.
-    pub(crate) fn release_again(&mut self, driver: &dyn Driver) {
+    /// Offers the driver again what it did not take back. What it refuses again is kept.
+    pub(crate) fn settle(&mut self, driver: &dyn Driver) {
+        for segment in self.slots.iter_mut().flatten() {
+            let _ = segment.settle(driver, &mut self.unreleased);
+        }
         for handle in std::mem::take(&mut self.unreleased) {
             release(driver, handle, &mut self.unreleased);
         }
