@@ -42,7 +42,11 @@ impl Locked<'_> {
     /// Gives back the segments of which nothing is mapped any more.
     pub(crate) fn release_unmapped_segments(&mut self) -> Result<(), DriverError> {
         let unmapped: Vec<_> = self.pools.iter().flat_map(|pool| pool.unmapped.iter()).collect();
-        unmapped.into_iter().fold(Ok(()), |result, id| result.and(self.release_if_unmapped(id)))
+        let mut result = Ok(());
+        for id in unmapped {
+            result = result.and(self.release_if_unmapped(id));
+        }
+        result
     }
 }
 
