@@ -14,8 +14,8 @@
 //!
 //! `invariants.rs` checks them by these numbers, in debug builds whenever the lock is given up.
 //!
-//! Under the lock only the driver is called, and the clock of a recorded history. Observers, callbacks and
-//! deleters run without it.
+//! Under the lock only the driver is called, and the clock of a recorded history. Observers, callbacks, trackers,
+//! providers of stacks and deleters run without it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -25,12 +25,14 @@ use c10_core::DeviceIndex;
 
 use super::address_map::AddressMap;
 use super::block_table::BlockTable;
+use super::context::ContextGate;
 use super::expandable::ExpandableTable;
 use super::ids::BlockId;
 use super::owner::OwnerTable;
 use super::pool::PoolTable;
 use super::stats::DeviceStats;
-use super::trace::{TraceAction, TraceRing};
+use super::trace::TraceAction;
+use super::trace_ring::TraceRing;
 use crate::config::Config;
 use crate::driver::{Driver, DriverError, EventHandle, StreamHandle};
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
@@ -39,6 +41,8 @@ use crate::sync::{Arc, Mutex, MutexGuard, lock};
 pub(crate) struct Device {
     pub(crate) index: DeviceIndex,
     pub(crate) driver: Arc<dyn Driver>,
+    /// Who says where the program is. Asked before the lock is taken.
+    pub(crate) contexts: ContextGate,
     state: Mutex<DeviceState>,
 }
 
@@ -110,7 +114,7 @@ impl Device {
             #[cfg(debug_assertions)]
             steps: 0,
         };
-        Self { index, driver, state: Mutex::new(state) }
+        Self { index, driver, contexts: ContextGate::default(), state: Mutex::new(state) }
     }
 
     pub(crate) fn lock(&self) -> Locked<'_> {
@@ -165,11 +169,23 @@ pub(crate) struct Locked<'a> {
 impl Locked<'_> {
     /// Gives the lock up for the length of a call. Nothing learnt before it holds after it.
     pub(crate) fn unlocked<R>(&mut self, call: impl FnOnce() -> R) -> R {
-        self.check();
-        self.guard = None;
+        let caller = self.trace.caller();
+        self.give_up();
         let result = call();
         self.guard = Some(lock(&self.device.state));
+        self.trace.set_caller(caller);
         result
+    }
+
+    /// Gives the lock up, and does what was left for then. The device may be gone after it.
+    #[inline]
+    fn give_up(&mut self) {
+        self.check();
+        let outbox = self.trace.leave();
+        self.guard = None;
+        if let Some(outbox) = outbox {
+            outbox.deliver();
+        }
     }
 
     pub(crate) fn driver(&self) -> &dyn Driver {
@@ -205,7 +221,7 @@ impl DerefMut for Locked<'_> {
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
         if self.guard.is_some() {
-            self.check();
+            self.give_up();
         }
     }
 }

@@ -175,6 +175,6 @@ impl DeviceState {
 impl BlockInfo {
     /// A block to be restored, that the program holds or that is free.
     pub fn new(size: u64, requested_size: u64, state: BlockState) -> Self {
-        Self { size, requested_size, gc_counter: 0, state }
+        Self { size, requested_size, gc_counter: 0, state, context: None }
     }
 }

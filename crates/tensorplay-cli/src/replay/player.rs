@@ -253,5 +253,6 @@ fn segment_info(segment: &InitialSegment, stream: StreamHandle) -> SegmentInfo {
         is_large: !segment.is_small,
         is_expandable: false,
         blocks: blocks.collect(),
+        context: None,
     }
 }
