@@ -15,6 +15,7 @@
 //! Under the lock only the driver is called, and the clock of a recorded history. Observers, callbacks and
 //! deleters run without it.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -29,13 +30,15 @@ use super::pool::BlockPool;
 use super::stats::DeviceStats;
 use super::trace::{TraceAction, TraceRing};
 use crate::config::Config;
-use crate::driver::{Driver, DriverError, EventHandle, StreamHandle};
+use crate::driver::{DevicePtr, Driver, DriverError, EventHandle, StreamHandle};
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 
 /// A device of an allocator. Lives while the allocator does, and while blocks are handed out.
 pub(crate) struct Device {
     pub(crate) index: DeviceIndex,
     pub(crate) driver: Arc<dyn Driver>,
+    /// Whether the driver's witness wants to know of blocks.
+    watched: bool,
     state: Mutex<DeviceState>,
 }
 
@@ -107,11 +110,12 @@ impl Device {
             #[cfg(debug_assertions)]
             steps: 0,
         };
-        Self { index, driver, state: Mutex::new(state) }
+        let watched = driver.witness().is_some_and(|witness| witness.watches());
+        Self { index, driver, watched, state: Mutex::new(state) }
     }
 
     pub(crate) fn lock(&self) -> Locked<'_> {
-        Locked { device: self, guard: Some(lock(&self.state)) }
+        Locked { device: self, guard: Some(lock(&self.state)), called: Cell::new(false) }
     }
 }
 
@@ -162,6 +166,8 @@ pub(crate) struct Locked<'a> {
     pub(crate) device: &'a Device,
     /// `None` only inside `unlocked`.
     guard: Option<MutexGuard<'a, DeviceState>>,
+    /// Whether the driver was called: work may have run then, and have left what it owned.
+    called: Cell<bool>,
 }
 
 impl Locked<'_> {
@@ -169,13 +175,36 @@ impl Locked<'_> {
     pub(crate) fn unlocked<R>(&mut self, call: impl FnOnce() -> R) -> R {
         self.check();
         self.guard = None;
+        self.called.set(true);
         let result = call();
         self.guard = Some(lock(&self.device.state));
         result
     }
 
     pub(crate) fn driver(&self) -> &dyn Driver {
+        self.called.set(true);
         &*self.device.driver
+    }
+
+    /// Tells a driver that watches of a block that is handed out.
+    #[inline]
+    pub(crate) fn tell_handed_out(&self, id: BlockId) {
+        if self.device.watched
+            && let Some(witness) = self.device.driver.witness()
+        {
+            let block = &self.blocks[id];
+            witness.handed_out(DevicePtr(block.ptr), block.requested, self.stream(block.stream));
+        }
+    }
+
+    /// Tells it of one that is taken back.
+    #[inline]
+    pub(crate) fn tell_taken_back(&self, address: u64) {
+        if self.device.watched
+            && let Some(witness) = self.device.driver.witness()
+        {
+            witness.taken_back(DevicePtr(address));
+        }
     }
 
     /// The invariants, in debug builds: at every step while blocks are few, at every 64th when they are many.
@@ -208,6 +237,12 @@ impl Drop for Locked<'_> {
     fn drop(&mut self) {
         if self.guard.is_some() {
             self.check();
+        }
+        // Without the lock the device may end. What work owned may be memory of it, whose end takes the lock.
+        let called = self.called.get().then(|| Arc::clone(&self.device.driver));
+        self.guard = None;
+        if let Some(driver) = called {
+            driver.settle();
         }
     }
 }

@@ -22,6 +22,8 @@ mod driver_rules;
 mod events;
 mod guards;
 mod hooks;
+mod races;
+mod races_alloc;
 mod runtime;
 mod sim_faults;
 mod sim_memory;
