@@ -12,8 +12,8 @@
 //!
 //! `invariants.rs` checks them by these numbers, in debug builds whenever the lock is given up.
 //!
-//! Under the lock only the driver is called, and the clock of a recorded history. Observers, callbacks and
-//! deleters run without it.
+//! Under the lock only the driver is called, and the clock of a recorded history. Observers, callbacks, trackers,
+//! providers of stacks and deleters run without it.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -24,11 +24,13 @@ use c10_core::DeviceIndex;
 
 use super::address_map::AddressMap;
 use super::block_table::BlockTable;
-use super::ids::{BlockId, PoolId};
+use super::context::ContextGate;
+use super::ids::BlockId;
 use super::owner::OwnerTable;
-use super::pool::BlockPool;
+use super::pool::PoolTable;
 use super::stats::DeviceStats;
-use super::trace::{TraceAction, TraceRing};
+use super::trace::TraceAction;
+use super::trace_ring::TraceRing;
 use crate::config::Config;
 use crate::driver::{DevicePtr, Driver, DriverError, EventHandle, StreamHandle};
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
@@ -39,6 +41,8 @@ pub(crate) struct Device {
     pub(crate) driver: Arc<dyn Driver>,
     /// Whether the driver's witness wants to know of blocks.
     watched: bool,
+    /// Who says where the program is. Asked before the lock is taken.
+    pub(crate) contexts: ContextGate,
     state: Mutex<DeviceState>,
 }
 
@@ -48,8 +52,7 @@ pub(crate) struct DeviceState {
     pub(crate) index: DeviceIndex,
     pub(crate) config: Config,
     pub(crate) blocks: BlockTable,
-    pub(crate) small: BlockPool,
-    pub(crate) large: BlockPool,
+    pub(crate) pools: PoolTable,
     pub(crate) stats: DeviceStats,
     /// The largest `total_allocated` that is allowed, where a memory fraction is set.
     pub(crate) limit: Option<u64>,
@@ -89,8 +92,7 @@ impl Device {
             index,
             config,
             blocks: BlockTable::default(),
-            small: BlockPool::new(order),
-            large: BlockPool::new(order),
+            pools: PoolTable::new(order),
             stats: DeviceStats { max_split_size, ..DeviceStats::default() },
             limit: None,
             fraction: 1.0,
@@ -111,7 +113,7 @@ impl Device {
             steps: 0,
         };
         let watched = driver.witness().is_some_and(|witness| witness.watches());
-        Self { index, driver, watched, state: Mutex::new(state) }
+        Self { index, driver, watched, contexts: ContextGate::default(), state: Mutex::new(state) }
     }
 
     pub(crate) fn lock(&self) -> Locked<'_> {
@@ -143,13 +145,6 @@ impl fmt::Debug for Device {
 }
 
 impl DeviceState {
-    pub(crate) fn pool(&mut self, pool: PoolId) -> &mut BlockPool {
-        match pool {
-            PoolId::Small => &mut self.small,
-            PoolId::Large => &mut self.large,
-        }
-    }
-
     pub(crate) fn stream(&self, raw: u64) -> StreamHandle {
         StreamHandle { device: self.index, raw }
     }
@@ -173,12 +168,24 @@ pub(crate) struct Locked<'a> {
 impl Locked<'_> {
     /// Gives the lock up for the length of a call. Nothing learnt before it holds after it.
     pub(crate) fn unlocked<R>(&mut self, call: impl FnOnce() -> R) -> R {
-        self.check();
-        self.guard = None;
+        let caller = self.trace.caller();
+        self.give_up();
         self.called.set(true);
         let result = call();
         self.guard = Some(lock(&self.device.state));
+        self.trace.set_caller(caller);
         result
+    }
+
+    /// Gives the lock up, and does what was left for then. The device may be gone after it.
+    #[inline]
+    fn give_up(&mut self) {
+        self.check();
+        let outbox = self.trace.leave();
+        self.guard = None;
+        if let Some(outbox) = outbox {
+            outbox.deliver();
+        }
     }
 
     pub(crate) fn driver(&self) -> &dyn Driver {
@@ -235,12 +242,11 @@ impl DerefMut for Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        if self.guard.is_some() {
-            self.check();
-        }
         // Without the lock the device may end. What work owned may be memory of it, whose end takes the lock.
         let called = self.called.get().then(|| Arc::clone(&self.device.driver));
-        self.guard = None;
+        if self.guard.is_some() {
+            self.give_up();
+        }
         if let Some(driver) = called {
             driver.settle();
         }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use c10_cuda::driver::sim::{AccessFault, Completion, Race, RaceKind, SimConfig, SimDriver, in_frame};
 use c10_cuda::driver::{CopyEnd, DevicePtr, Driver, EventFlags, StreamHandle};
 
-use crate::support::{MIB, copy, copy_ends, fill, free, free_range, host_free, launch, range, unmap, upload};
+use crate::support::{
+    MIB, copy, copy_ends, fill, free, free_async, free_range, host_free, launch, range, unmap, upload,
+};
 
 const S0: StreamHandle = StreamHandle::default_of(0);
 
@@ -318,6 +320,40 @@ fn host_memory_is_watched_too() {
     // The copies have run, and the host does not know.
     host_free(&*sim, host).unwrap();
     assert_eq!(kinds(&sim), [RaceKind::FreedUnderUse]);
+}
+
+#[test]
+fn memory_in_stream_order_is_used_between_its_allocation_and_its_free() {
+    let sim = sim();
+    let [a, b] = streams(&sim);
+    let ptr = sim.malloc_async(64, a).unwrap();
+    fill(&*sim, ptr, 1, 64, a).unwrap();
+    fill(&*sim, ptr, 2, 64, b).unwrap();
+    assert_eq!(kinds(&sim), [RaceKind::Unordered], "with the fill");
+    let other = sim.malloc_async(64, a).unwrap();
+    launch(&*sim, b, "early", &[range(other, 8)], &[], |_| ()).unwrap();
+    insta::assert_snapshot!(only(&sim), @"
+    race: nothing orders two uses of 8 bytes at 0x10000000200000
+       first: malloc_async on device 0 stream 3 #2 of 64 bytes at 0x10000000200000 (call 6, crates/c10-cuda/tests/it/races.rs)
+      second: early on device 0 stream 4 #2 reads 8 bytes at 0x10000000200000 (call 7, crates/c10-cuda/tests/it/races.rs)
+    ");
+    order(&sim, b, a);
+    fill(&*sim, ptr, 3, 64, b).unwrap();
+    assert_eq!(kinds(&sim), []);
+    free_async(&*sim, ptr, a).unwrap();
+    insta::assert_snapshot!(only(&sim), @"
+    freed under use: nothing orders this after a use of 64 bytes at 0x10000000000000
+       first: fill on device 0 stream 4 #4 writes 64 bytes at 0x10000000000000 (call 12, crates/c10-cuda/tests/it/races.rs)
+      second: free_async on device 0 stream 3 #3 of 64 bytes at 0x10000000000000 (call 13, crates/c10-cuda/tests/it/races.rs)
+    ");
+    fill(&*sim, ptr, 3, 64, a).unwrap();
+    assert_eq!(kinds(&sim), [RaceKind::UseAfterFree]);
+    // Another stream gets the range once its free has run, and is behind it.
+    sim.complete_all();
+    assert_eq!(sim.malloc_async(64, b).unwrap(), ptr);
+    fill(&*sim, ptr, 3, 64, b).unwrap();
+    free_async(&*sim, ptr, b).unwrap();
+    assert_eq!(kinds(&sim), []);
 }
 
 #[test]

@@ -28,6 +28,13 @@ pub(crate) fn host_free<D: Driver + ?Sized>(driver: &D, ptr: NonNull<u8>) -> Res
     unsafe { driver.host_free(ptr) }
 }
 
+/// As [`free`], in the order of a stream.
+#[track_caller]
+pub(crate) fn free_async<D: Driver + ?Sized>(driver: &D, ptr: DevicePtr, on: StreamHandle) -> Result<()> {
+    // SAFETY: as in `free`.
+    unsafe { driver.free_async(ptr, on) }
+}
+
 /// As [`free`], for a range of addresses.
 #[track_caller]
 pub(crate) fn free_range<D: Driver + ?Sized>(driver: &D, range: VaRange) -> Result<()> {

@@ -92,6 +92,7 @@ impl State {
             self.clock.waited_until(recorded.end_ns);
         }
         self.watch(|races| races.host_saw_event(handle));
+        self.release_beyond_threshold(handle.device)?;
         self.tell_fault(handle.device)
     }
 

@@ -111,6 +111,7 @@ impl State {
         let id = self.stream_id(handle)?;
         self.finish_stream(id);
         self.watch(|races| races.host_saw_stream(id));
+        self.release_beyond_threshold(handle.device)?;
         self.tell_fault(handle.device)
     }
 
@@ -139,6 +140,7 @@ impl State {
     pub(super) fn device_synchronize(&mut self, device: DeviceIndex) -> Result<(), Status> {
         self.device(device)?;
         self.finish_device(device);
+        self.release_beyond_threshold(device)?;
         self.tell_fault(device)
     }
 

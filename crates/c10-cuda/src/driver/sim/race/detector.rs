@@ -59,6 +59,8 @@ pub(in crate::driver::sim) struct Detector {
     pub(super) blocks: Blocks,
     /// Ranges that went back to the driver, newest last.
     pub(super) freed: VecDeque<Arc<Use>>,
+    /// What was over when a range of a pool was freed, by its first address.
+    pub(super) pool_frees: BTreeMap<u64, VectorClock>,
     /// The call that is under way, from 1, and where it comes from.
     calls: u64,
     origin: Origin,
@@ -75,6 +77,7 @@ impl Detector {
             histories: BTreeMap::new(),
             blocks: Blocks::default(),
             freed: VecDeque::new(),
+            pool_frees: BTreeMap::new(),
             calls: 0,
             origin: Origin::default(),
             races: Vec::new(),
@@ -134,7 +137,7 @@ impl Detector {
         }
         let pieces = match memory.resolve(ptr, bytes, who) {
             Ok(pieces) => pieces,
-            Err(fault) => return self.not_there(fault, by),
+            Err(fault) => return self.not_there(memory, fault, by),
         };
         // The pieces are live, so that the range has an end and begins in a range of the driver.
         let range = memory.range_at(ptr.0).map_or(ptr.0, |(base, _)| base);
@@ -153,7 +156,7 @@ impl Detector {
     }
 
     /// Rule O1.
-    fn touch(&mut self, space: Space, (from, bytes): (u64, u64), made: &Made) {
+    pub(super) fn touch(&mut self, space: Space, (from, bytes): (u64, u64), made: &Made) {
         let mut found = Vec::new();
         let history = self.histories.entry(space).or_default();
         let now = self.lines.clock(made.epoch.line);
@@ -165,17 +168,25 @@ impl Detector {
         }
         for first in found {
             let reused = first.life != 0 && made.life != 0 && first.life != made.life;
-            let kind = if reused { RaceKind::Reused } else { RaceKind::Unordered };
+            let kind = match made.by.name {
+                "free_async" => RaceKind::FreedUnderUse,
+                _ if reused => RaceKind::Reused,
+                _ => RaceKind::Unordered,
+            };
             self.report(kind, Some(first.by), &made.by);
         }
         self.sweep_now_and_then();
     }
 
     /// Memory is not live, or not this device's: freed before, or nobody's.
-    fn not_there(&mut self, fault: AccessFault, by: &Arc<Use>) {
+    fn not_there(&mut self, memory: &Memory, fault: AccessFault, by: &Arc<Use>) {
         let at = by.range.ptr.0;
         let was = |free: &&Arc<Use>| at.checked_sub(free.range.ptr.0).is_some_and(|n| n < free.range.bytes);
-        let freed = self.freed.iter().rev().find(was).cloned();
+        let standing = memory.range_at(at).map(|(range, _)| self.blocks.standing(range, at, at + 1));
+        let freed = match standing {
+            Some(Standing::After(free)) => Some(free),
+            _ => self.freed.iter().rev().find(was).cloned(),
+        };
         match (fault, freed) {
             (AccessFault::NotLive | AccessFault::NotMapped, Some(free)) => {
                 self.report(RaceKind::UseAfterFree, Some(free), by);

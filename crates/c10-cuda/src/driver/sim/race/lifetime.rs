@@ -1,12 +1,15 @@
 //! What comes to life and what ends: the driver's ranges, mappings, host memory, and blocks of allocators.
 
+use std::sync::Arc;
+
 use c10_core::DeviceIndex;
 
 use super::super::memory::Memory;
 use super::super::report::{AccessFault, Touched};
 use super::super::slab::Id;
 use super::clock::VectorClock;
-use super::detector::{Detector, Space};
+use super::detector::{Detector, Issued, Space};
+use super::history::Made;
 use super::report::RaceKind;
 use crate::driver::{DevicePtr, EventHandle, StreamHandle};
 
@@ -81,6 +84,38 @@ impl Detector {
             let by = self.use_by_call("take back", ptr.0, bytes);
             self.blocks.take_back(ptr.0, by);
         }
+    }
+
+    /// `malloc_async` or `free_async`: each is a use of all the memory by its stream, so that what others do with it
+    /// is to be ordered between the two. A range that goes to another stream does so once its free has run, and what
+    /// comes is behind that.
+    pub(in crate::driver::sim) fn pool_life(&mut self, item: Issued, at: u64, bytes: u64) {
+        let begins = item.name == "malloc_async";
+        if begins && let Some(free) = self.pool_frees.remove(&at) {
+            self.lines.join(item.stream, item.handle.device, &free);
+        }
+        let epoch = self.lines.advance(item.stream, item.handle.device);
+        let range = Touched { ptr: DevicePtr(at), bytes, write: true };
+        let by = self.use_of(item.name, Some((item.handle, item.place)), range);
+        if begins {
+            self.forget_freed(at, bytes);
+            if let Some(other) = self.blocks.hand_out(at, at, bytes, &by) {
+                self.report(RaceKind::HandedOutTwice, Some(other), &by);
+            }
+        } else {
+            self.pool_frees.insert(at, self.lines.clock(epoch.line).clone());
+            self.blocks.take_back(at, Arc::clone(&by));
+        }
+        self.touch(Space::Allocation(at), (0, bytes), &Made { epoch, by, life: 0 });
+    }
+
+    /// A pool gives a range back to the device: its free has run.
+    pub(in crate::driver::sim) fn pool_released(&mut self, at: u64, extent: u64) {
+        self.pool_frees.remove(&at);
+        self.histories.remove(&Space::Allocation(at));
+        let by = self.use_by_call("mem_pool_trim", at, extent);
+        self.blocks.forget_range(at, at.saturating_add(extent));
+        self.remember_freed(by);
     }
 
     /// Rule O3, for uses.

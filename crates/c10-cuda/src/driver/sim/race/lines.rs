@@ -82,6 +82,12 @@ impl Lines {
         }
     }
 
+    /// What a stream does next is behind all that a clock covers.
+    pub(super) fn join(&mut self, stream: Id, device: DeviceIndex, clock: &VectorClock) {
+        let line = self.line(stream, device);
+        self.hear(line).join(clock);
+    }
+
     /// An event is gone; who waits for it has its clock.
     pub(super) fn forget_event(&mut self, event: u64) {
         self.events.remove(&event);

@@ -55,10 +55,21 @@ impl fmt::Display for Use {
                 write!(f, " on device {} stream {} #{place}", stream.device, Number(stream.raw))?;
             }
         }
-        let verb = match (self.name, write) {
-            ("hand out" | "take back" | "free" | "unmap" | "free_range" | "host_free", _) => "of",
-            (_, true) => "writes",
-            (_, false) => "reads",
+        const LIVES: [&str; 9] = [
+            "hand out",
+            "take back",
+            "free",
+            "free_range",
+            "unmap",
+            "host_free",
+            "malloc_async",
+            "free_async",
+            "mem_pool_trim",
+        ];
+        let verb = match write {
+            _ if LIVES.contains(&self.name) => "of",
+            true => "writes",
+            false => "reads",
         };
         write!(f, " {verb} {bytes} bytes at {ptr} (call {}{})", self.call, self.origin)
     }

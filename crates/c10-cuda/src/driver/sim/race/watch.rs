@@ -32,6 +32,14 @@ impl State {
         races.issue(memory, &who, item, device, host);
     }
 
+    /// Tells it that a life of a pool's range begins or ends in the order of a stream.
+    pub(in crate::driver::sim) fn watch_pool(&mut self, stream: Id, name: &'static str, at: u64, bytes: u64) {
+        let Self { races: Some(races), streams, .. } = self else { return };
+        let Some(on) = streams.get(stream) else { return };
+        let item = Issued { stream, handle: on.handle(stream), place: on.issued + 1, name };
+        races.pool_life(item, at, bytes);
+    }
+
     /// Does something with the detector, if there is one.
     pub(in crate::driver::sim) fn watch(&mut self, tell: impl FnOnce(&mut Detector)) {
         if let Some(races) = &mut self.races {
