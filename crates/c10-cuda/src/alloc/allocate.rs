@@ -142,7 +142,11 @@ impl Locked<'_> {
     fn driver_malloc(&mut self, bytes: u64) -> Result<DevicePtr, DriverError> {
         let device = self.device;
         let call = || device.driver.malloc(device.index, bytes);
-        if self.config.release_lock_on_malloc { self.unlocked(call) } else { call() }
+        if self.config.release_lock_on_malloc {
+            self.unlocked(call)
+        } else {
+            self.driver().malloc(device.index, bytes)
+        }
     }
 }
 

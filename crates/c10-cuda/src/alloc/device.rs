@@ -17,6 +17,7 @@
 //! Under the lock only the driver is called, and the clock of a recorded history. Observers, callbacks, trackers,
 //! providers of stacks and deleters run without it.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -34,13 +35,15 @@ use super::stats::DeviceStats;
 use super::trace::TraceAction;
 use super::trace_ring::TraceRing;
 use crate::config::Config;
-use crate::driver::{Driver, DriverError, EventHandle, StreamHandle};
+use crate::driver::{DevicePtr, Driver, DriverError, EventHandle, StreamHandle};
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 
 /// A device of an allocator. Lives while the allocator does, and while blocks are handed out.
 pub(crate) struct Device {
     pub(crate) index: DeviceIndex,
     pub(crate) driver: Arc<dyn Driver>,
+    /// Whether the driver's witness wants to know of blocks.
+    watched: bool,
     /// Who says where the program is. Asked before the lock is taken.
     pub(crate) contexts: ContextGate,
     state: Mutex<DeviceState>,
@@ -114,11 +117,12 @@ impl Device {
             #[cfg(debug_assertions)]
             steps: 0,
         };
-        Self { index, driver, contexts: ContextGate::default(), state: Mutex::new(state) }
+        let watched = driver.witness().is_some_and(|witness| witness.watches());
+        Self { index, driver, watched, contexts: ContextGate::default(), state: Mutex::new(state) }
     }
 
     pub(crate) fn lock(&self) -> Locked<'_> {
-        Locked { device: self, guard: Some(lock(&self.state)) }
+        Locked { device: self, guard: Some(lock(&self.state)), called: Cell::new(false) }
     }
 }
 
@@ -164,6 +168,8 @@ pub(crate) struct Locked<'a> {
     pub(crate) device: &'a Device,
     /// `None` only inside `unlocked`.
     guard: Option<MutexGuard<'a, DeviceState>>,
+    /// Whether the driver was called: work may have run then, and have left what it owned.
+    called: Cell<bool>,
 }
 
 impl Locked<'_> {
@@ -171,6 +177,7 @@ impl Locked<'_> {
     pub(crate) fn unlocked<R>(&mut self, call: impl FnOnce() -> R) -> R {
         let caller = self.trace.caller();
         self.give_up();
+        self.called.set(true);
         let result = call();
         self.guard = Some(lock(&self.device.state));
         self.trace.set_caller(caller);
@@ -189,7 +196,29 @@ impl Locked<'_> {
     }
 
     pub(crate) fn driver(&self) -> &dyn Driver {
+        self.called.set(true);
         &*self.device.driver
+    }
+
+    /// Tells a driver that watches of a block that is handed out.
+    #[inline]
+    pub(crate) fn tell_handed_out(&self, id: BlockId) {
+        if self.device.watched
+            && let Some(witness) = self.device.driver.witness()
+        {
+            let block = &self.blocks[id];
+            witness.handed_out(DevicePtr(block.ptr), block.requested, self.stream(block.stream));
+        }
+    }
+
+    /// Tells it of one that is taken back.
+    #[inline]
+    pub(crate) fn tell_taken_back(&self, address: u64) {
+        if self.device.watched
+            && let Some(witness) = self.device.driver.witness()
+        {
+            witness.taken_back(DevicePtr(address));
+        }
     }
 
     /// The invariants, in debug builds: at every step while blocks are few, at every 64th when they are many.
@@ -220,8 +249,13 @@ impl DerefMut for Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
+        // Without the lock the device may end. What work owned may be memory of it, whose end takes the lock.
+        let called = self.called.get().then(|| Arc::clone(&self.device.driver));
         if self.guard.is_some() {
             self.give_up();
+        }
+        if let Some(driver) = called {
+            driver.settle();
         }
     }
 }

@@ -23,6 +23,7 @@ impl Locked<'_> {
             self.stats.oversize_allocations.decrease(1);
         }
         self.record(TraceAction::FreeRequested, ptr, requested, stream);
+        self.tell_taken_back(ptr);
         if waits {
             self.insert_events(id);
         } else {

@@ -328,6 +328,7 @@ fn record_use(device: &Device, index: u32, stream: StreamHandle) {
 
 /// What observers are told of a new block, and its address.
 fn handed_out(locked: &Locked<'_>, id: BlockId) -> (u64, Reported) {
+    locked.tell_handed_out(id);
     let block = &locked.blocks[id];
     (block.ptr, Reported::new(locked, block.ptr, block.size as i64))
 }

@@ -26,6 +26,8 @@ mod expandable;
 mod guards;
 mod hooks;
 mod pool_rules;
+mod races;
+mod races_alloc;
 mod runtime;
 mod sim_faults;
 mod sim_memory;
