@@ -2,9 +2,9 @@
 
 use c10_core::{DataPtr, DeviceType, Stream};
 use c10_cuda::alloc::{History, SegmentInfo, TraceAction};
-use c10_cuda::driver::sim::{Call, FaultPlan, FaultRule, FaultWhen, SimConfig};
+use c10_cuda::driver::sim::{Call, FaultPlan, FaultRule, FaultWhen, SimConfig, SimDriver};
 use c10_cuda::driver::{Driver, Status, StreamHandle};
-use c10_cuda::{Config, Error, ErrorKind};
+use c10_cuda::{CachingAllocator, Config, Error, ErrorKind};
 use proptest::prelude::*;
 
 use crate::program::{Machine, config, ops};
@@ -303,15 +303,15 @@ fn streams_have_segments_of_their_own_and_events_are_waited_for() {
 #[test]
 fn peers_reach_what_is_mapped_and_what_will_be() {
     let rig = Rig::with_config(SimConfig::with_devices(2, GIB), Config::parse(EXPANDABLE).unwrap());
-    let there = StreamHandle::default_of(1);
+    let there = Stream::default_of(DeviceType::Cuda, 1);
     let launch = |ptr: &DataPtr| {
         let range = crate::support::range(c10_cuda::driver::DevicePtr(address(ptr)), 512);
-        crate::support::launch(&*rig.sim, there, "reads", &[range], &[], |_| ()).unwrap();
+        crate::support::launch(&*rig.sim, rig.handle(there), "reads", &[range], &[], |_| ()).unwrap();
+        rig.cuda.record_stream(ptr, there).unwrap();
         rig.sim.complete_all();
         rig.sim.take_faults().len()
     };
     let before = rig.allocate(20 * MIB);
-    assert_eq!(launch(&before), 1, "nobody let the other device in");
     rig.cuda.enable_peer_access(1, 0).unwrap();
     rig.cuda.enable_peer_access(1, 0).unwrap();
     let after = rig.allocate(20 * MIB);
@@ -319,6 +319,17 @@ fn peers_reach_what_is_mapped_and_what_will_be() {
     assert_eq!([&before, &after, &other].map(launch), [0; 3]);
     let wrong = rig.cuda.enable_peer_access(2, 0).unwrap_err();
     assert_eq!(wrong.kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn a_device_that_was_not_let_in_reaches_nothing() {
+    let sim = SimDriver::new(SimConfig::with_devices(2, GIB));
+    let cuda = CachingAllocator::new(sim.clone(), Config::parse(EXPANDABLE).unwrap()).unwrap();
+    let ptr = cuda.allocate(MIB).unwrap();
+    let range = crate::support::range(c10_cuda::driver::DevicePtr(address(&ptr)), 512);
+    crate::support::launch(&*sim, StreamHandle::default_of(1), "reads", &[range], &[], |_| ()).unwrap();
+    sim.complete_all();
+    assert_eq!(sim.take_faults().len(), 1);
 }
 
 #[test]
@@ -332,7 +343,7 @@ fn the_base_of_an_expandable_block_is_no_allocation_of_the_driver() {
 fn held_memory_outlives_the_allocator_and_then_all_goes() {
     let rig = rig(GIB);
     let held = rig.allocate(30 * MIB);
-    let Rig { sim, runtime, cuda } = rig;
+    let Rig { sim, runtime, cuda, watch: _watch } = rig;
     drop((runtime, cuda));
     assert_eq!(GIB - sim.memory_info(0).unwrap().free, 40 * MIB);
     drop(held);
