@@ -10,7 +10,7 @@
 //!
 //! The rules: a block is hot when the last thing that happened on the device was that it was found in a free set
 //! (or that it was parked and handed out again), while no history is recorded, no ages are counted, no freed block
-//! waits for a stream, and the block is not one that `max_split_size` keeps whole.
+//! waits for a stream, no race detector watches, and the block is not one that `max_split_size` keeps whole.
 
 use super::allocate::Request;
 use super::device::{DeviceState, Locked};
@@ -59,7 +59,12 @@ impl Locked<'_> {
     pub(crate) fn set_hot(&mut self, id: BlockId, request: &Request, split_before: (i64, i64)) {
         let ages = self.limit.is_some() && self.config.garbage_collection_threshold > 0.0;
         let waits = self.queued_events > 0 || !self.unrecorded.is_empty();
-        if ages || waits || self.trace.is_on() || self.blocks[id].size >= self.config.max_split() {
+        if ages
+            || waits
+            || self.device.watched
+            || self.trace.is_on()
+            || self.blocks[id].size >= self.config.max_split()
+        {
             return;
         }
         let (count, bytes) = self.split_now();
