@@ -55,6 +55,7 @@ pub use callbacks::{FreeMemoryCallback, OutOfMemoryObserver};
 pub use snapshot::{BlockInfo, BlockState, SegmentInfo, Snapshot};
 pub use stats::DeviceStats;
 pub use summary::memory_summary;
+pub(crate) use trace::now as clock_now;
 pub use trace::{History, TraceAction, TraceEntry};
 
 use std::fmt;
