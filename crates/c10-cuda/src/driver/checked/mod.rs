@@ -13,7 +13,7 @@ use c10_core::DeviceIndex;
 use self::books::{Books, Mapped, Physical, Place};
 use super::{
     Access, CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle, IpcHandle,
-    KernelLaunch, MemPoolInfo, MemoryInfo, PhysHandle, Result, StreamHandle, VaRange, sealed,
+    KernelLaunch, MemPoolInfo, MemoryInfo, PhysHandle, Result, StreamHandle, VaRange, Witness, sealed,
 };
 
 /// A driver whose calls are checked against the rules that [`driver`](super) states.
@@ -162,6 +162,14 @@ impl Driver for Checked {
 
     fn device_count(&self) -> DeviceIndex {
         self.inner.device_count()
+    }
+
+    fn witness(&self) -> Option<&dyn Witness> {
+        self.inner.witness()
+    }
+
+    fn settle(&self) {
+        self.inner.settle();
     }
 
     fn device_props(&self, device: DeviceIndex) -> Result<DeviceProps> {

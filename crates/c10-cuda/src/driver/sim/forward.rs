@@ -16,7 +16,7 @@ use super::stream::PRIORITY_RANGE;
 use super::work::End;
 use crate::driver::{
     CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle, IpcHandle, KernelLaunch,
-    MemPoolInfo, MemoryInfo, PhysHandle, Result, Status, StreamHandle, VaRange, sealed,
+    MemPoolInfo, MemoryInfo, PhysHandle, Result, Status, StreamHandle, VaRange, Witness, sealed,
 };
 
 impl Site {
@@ -52,6 +52,16 @@ impl Driver for SimDriver {
         self.count()
     }
 
+    fn witness(&self) -> Option<&dyn Witness> {
+        Some(self)
+    }
+
+    fn settle(&self) {
+        if self.has_remains() {
+            self.end_remains();
+        }
+    }
+
     fn device_props(&self, device: DeviceIndex) -> Result<DeviceProps> {
         self.call(CallName::DeviceProps, Site::device(device), |s, _| {
             Ok(DeviceProps {
@@ -79,6 +89,7 @@ impl Driver for SimDriver {
         })
     }
 
+    #[track_caller]
     unsafe fn free(&self, ptr: DevicePtr) -> Result<()> {
         self.call(CallName::Free, Site::at(ptr, 0), |s, site| {
             site.bytes = s.free(ptr)?;
@@ -98,6 +109,7 @@ impl Driver for SimDriver {
         })
     }
 
+    #[track_caller]
     unsafe fn free_range(&self, range: VaRange) -> Result<()> {
         self.call(CallName::FreeRange, Site::at(range.base, range.bytes), |s, _| s.free_range(range))
     }
@@ -118,10 +130,12 @@ impl Driver for SimDriver {
         self.call(CallName::SetAccess, Site::at(at, bytes), |s, _| s.set_access(at, bytes, devices))
     }
 
+    #[track_caller]
     unsafe fn unmap(&self, at: DevicePtr, bytes: u64) -> Result<()> {
         self.call(CallName::Unmap, Site::at(at, bytes), |s, _| s.unmap(at, bytes))
     }
 
+    #[track_caller]
     fn malloc_async(&self, bytes: u64, stream: StreamHandle) -> Result<DevicePtr> {
         self.call(CallName::MallocAsync, Site { bytes, ..Site::on(stream) }, |s, site| {
             site.ptr = s.malloc_async(bytes, stream)?;
@@ -129,6 +143,7 @@ impl Driver for SimDriver {
         })
     }
 
+    #[track_caller]
     unsafe fn free_async(&self, ptr: DevicePtr, stream: StreamHandle) -> Result<()> {
         self.call(CallName::FreeAsync, Site { ptr, ..Site::on(stream) }, |s, site| {
             site.bytes = s.free_async(ptr, stream)?;
@@ -233,6 +248,7 @@ impl Driver for SimDriver {
         self.call(CallName::EventElapsedMs, site, |s, _| s.event_elapsed_ms(start, end))
     }
 
+    #[track_caller]
     unsafe fn copy(&self, dst: CopyEnd, src: CopyEnd, bytes: u64, stream: StreamHandle) -> Result<()> {
         let ptr = match (dst, src) {
             (CopyEnd::Device(ptr), _) | (CopyEnd::Host(_), CopyEnd::Device(ptr)) => ptr,
@@ -252,6 +268,7 @@ impl Driver for SimDriver {
         })
     }
 
+    #[track_caller]
     unsafe fn fill(&self, dst: DevicePtr, value: u8, bytes: u64, stream: StreamHandle) -> Result<()> {
         let site = Site { ptr: dst, bytes, ..Site::on(stream) };
         self.call(CallName::Fill, site, |s, _| s.fill(stream, dst, value, bytes))
@@ -261,9 +278,11 @@ impl Driver for SimDriver {
         self.call(CallName::HostAlloc, Site::bytes(0, bytes), |s, _| s.host_alloc(bytes))
     }
 
+    #[track_caller]
     unsafe fn host_free(&self, ptr: NonNull<u8>) -> Result<()> {
         self.call(CallName::HostFree, Site::device(0), |s, site| {
             site.bytes = s.pinned.forget(ptr)?;
+            s.watch(|races| races.host_freed(ptr.as_ptr().addr() as u64, site.bytes));
             // SAFETY: it was live until the line above, with these bytes; the caller says that nobody uses it.
             unsafe { free_pinned(ptr, site.bytes) };
             Ok(())
@@ -309,9 +328,12 @@ impl Driver for SimDriver {
         self.call(CallName::IpcClose, site, |_, _| Err(Status::NotSupported))
     }
 
+    #[track_caller]
     unsafe fn launch(&self, stream: StreamHandle, kernel: KernelLaunch) -> Result<()> {
         // A kernel that is refused is dropped after the lock is: its body may own anything.
         let mut kernel = Some(kernel);
-        self.call(CallName::Launch, Site::on(stream), |s, _| s.launch(stream, &mut kernel))
+        let issued = self.call(CallName::Launch, Site::on(stream), |s, _| s.launch(stream, &mut kernel));
+        self.end_remains();
+        issued
     }
 }
