@@ -47,6 +47,12 @@ impl BlockTable {
         slot.block.as_ref().map(|_| BlockId { index, generation: slot.generation })
     }
 
+    /// The block of an id, unless that is stale.
+    pub(crate) fn get(&self, id: BlockId) -> Option<&Block> {
+        let slot = self.slots.get(id.index as usize)?;
+        if slot.generation == id.generation { slot.block.as_ref() } else { None }
+    }
+
     /// All blocks, by slot.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (BlockId, &Block)> {
         self.slots.iter().enumerate().filter_map(|(index, slot)| {

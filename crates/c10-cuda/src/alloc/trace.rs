@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::panic::catch_unwind;
 
+use super::mempool_id::MempoolId;
 use crate::driver::StreamHandle;
 
 /// What happened (`TraceEntry::Action`).
@@ -59,6 +60,8 @@ pub struct TraceEntry {
     pub size: u64,
     /// The stream of the block or the request.
     pub stream: StreamHandle,
+    /// The private pool that it is about; the [default](MempoolId::DEFAULT) for the device's own.
+    pub pool: MempoolId,
     /// What the clock of [`History`] said; 0 without one.
     pub time_us: u64,
 }
@@ -112,16 +115,17 @@ impl TraceRing {
         self.entries.iter().cloned().collect()
     }
 
-    pub(crate) fn record(&mut self, action: TraceAction, address: u64, size: u64, stream: StreamHandle) {
+    /// Takes an entry in, with the time.
+    pub(crate) fn record(&mut self, entry: TraceEntry) {
         let Some(history) = &self.history else { return };
-        if history.skip_actions.contains(&action) {
+        if history.skip_actions.contains(&entry.action) {
             return;
         }
         let time_us = history.clock.map_or(0, now);
         if self.entries.len() == history.max_entries {
             self.entries.pop_front();
         }
-        self.entries.push_back(TraceEntry { action, address, size, stream, time_us });
+        self.entries.push_back(TraceEntry { time_us, ..entry });
     }
 
     fn trim(&mut self) {
