@@ -218,7 +218,7 @@ impl DeviceState {
         if ages {
             pool.get_free_blocks_call_count += 1;
         }
-        pool.free.take_best_fit(request.stream, size, |found| {
+        pool.free.take_best_fit(&mut self.blocks, request.stream, size, |found| {
             if size < max_split {
                 // Large blocks are kept for large requests,
                 found < max_split
@@ -232,22 +232,8 @@ impl DeviceState {
     fn register_segment(&mut self, ptr: DevicePtr, request: &Request) -> BlockId {
         let registration = self.count_segment(request.pool, request.segment);
         self.record(TraceAction::SegmentAlloc, request.pool, ptr.0, request.segment, request.stream);
-        self.blocks.insert(Block {
-            ptr: ptr.0,
-            size: request.segment,
-            requested: 0,
-            stream: request.stream,
-            registration,
-            gc_count_base: 0,
-            prev: None,
-            next: None,
-            stream_uses: Vec::new(),
-            event_count: 0,
-            pool: request.pool,
-            allocated: false,
-            mapped: true,
-            expandable: None,
-        })
+        let block = Block::new(ptr.0, request.segment, request.stream, registration, request.pool);
+        self.blocks.insert(block)
     }
 
     /// Counts a segment that the driver has given, and numbers it.

@@ -33,6 +33,26 @@ pub(crate) struct Block {
 }
 
 impl Block {
+    /// A free block that is all of a segment which cannot grow.
+    pub(crate) fn new(ptr: u64, size: u64, stream: u64, registration: u64, pool: PoolId) -> Self {
+        Self {
+            ptr,
+            size,
+            requested: 0,
+            stream,
+            registration,
+            gc_count_base: 0,
+            prev: None,
+            next: None,
+            stream_uses: Vec::new(),
+            event_count: 0,
+            pool,
+            allocated: false,
+            mapped: true,
+            expandable: None,
+        }
+    }
+
     /// Whether its segment holds other blocks too.
     pub(crate) fn is_split(&self) -> bool {
         self.prev.is_some() || self.next.is_some()

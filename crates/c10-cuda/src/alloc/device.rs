@@ -15,8 +15,8 @@
 //!
 //! `invariants.rs` checks them by these numbers, in debug builds whenever the lock is given up.
 //!
-//! Under the lock only the driver is called, and the clock of a recorded history. Observers, callbacks and
-//! deleters run without it.
+//! Under the lock only the driver is called, and the clock of a recorded history. Observers, callbacks, trackers,
+//! providers of stacks and deleters run without it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -27,12 +27,14 @@ use c10_core::DeviceIndex;
 use super::address_map::AddressMap;
 use super::block_table::BlockTable;
 use super::capture::Deferred;
+use super::context::ContextGate;
 use super::ids::{BlockId, PoolId};
 use super::mempool_id::MempoolId;
 use super::owner::OwnerTable;
 use super::pool::PoolTable;
 use super::stats::DeviceStats;
-use super::trace::{TraceAction, TraceEntry, TraceRing};
+use super::trace::TraceAction;
+use super::trace_ring::TraceRing;
 use crate::config::Config;
 use crate::driver::{Driver, DriverError, EventHandle, NodeId, StreamHandle};
 use crate::runtime::Runtime;
@@ -47,6 +49,8 @@ pub(crate) struct Device {
     pub(crate) runtime: u64,
     /// How many captures are under way on all devices of the allocator.
     pub(crate) captures: Arc<AtomicUsize>,
+    /// Who says where the program is. Asked before the lock is taken.
+    pub(crate) contexts: ContextGate,
     state: Mutex<DeviceState>,
 }
 
@@ -134,7 +138,7 @@ impl Device {
             steps: 0,
         };
         let (driver, runtime) = (Arc::clone(runtime.driver()), runtime.id());
-        Self { index, driver, runtime, captures, state: Mutex::new(state) }
+        Self { index, driver, runtime, captures, contexts: ContextGate::default(), state: Mutex::new(state) }
     }
 
     pub(crate) fn lock(&self) -> Locked<'_> {
@@ -188,7 +192,7 @@ impl DeviceState {
         stream: u64,
     ) {
         let stream = self.stream(stream);
-        self.trace.record(TraceEntry { action, address, size, stream, pool, time_us: 0 });
+        self.trace.record(action, pool, address, size, stream);
     }
 }
 
@@ -202,11 +206,23 @@ pub(crate) struct Locked<'a> {
 impl Locked<'_> {
     /// Gives the lock up for the length of a call. Nothing learnt before it holds after it.
     pub(crate) fn unlocked<R>(&mut self, call: impl FnOnce() -> R) -> R {
-        self.check();
-        self.guard = None;
+        let caller = self.trace.caller();
+        self.give_up();
         let result = call();
         self.guard = Some(lock(&self.device.state));
+        self.trace.set_caller(caller);
         result
+    }
+
+    /// Gives the lock up, and does what was left for then. The device may be gone after it.
+    #[inline]
+    fn give_up(&mut self) {
+        self.check();
+        let outbox = self.trace.leave();
+        self.guard = None;
+        if let Some(outbox) = outbox {
+            outbox.deliver();
+        }
     }
 
     pub(crate) fn driver(&self) -> &dyn Driver {
@@ -242,7 +258,7 @@ impl DerefMut for Locked<'_> {
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
         if self.guard.is_some() {
-            self.check();
+            self.give_up();
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Freeing: at once, or when other streams have passed (`free`, `free_block`, `try_merge`).
 
+use super::block::Block;
 use super::device::{Device, DeviceState, Locked};
 use super::ids::BlockId;
 use super::report::Reported;
@@ -78,21 +79,22 @@ impl DeviceState {
             return None;
         }
         self.remove_free(from);
-        let from_block = self.blocks.remove(from);
+        let Block { ptr, size, prev, next, .. } = self.blocks[from];
+        self.blocks.remove(from);
         let block = &mut self.blocks[into];
-        block.size += from_block.size;
+        block.size += size;
         if block.prev == Some(from) {
-            block.ptr = from_block.ptr;
-            block.prev = from_block.prev;
-            if let Some(before) = from_block.prev {
+            block.ptr = ptr;
+            block.prev = prev;
+            if let Some(before) = prev {
                 self.blocks[before].next = Some(into);
             }
         } else {
-            block.next = from_block.next;
-            if let Some(after) = from_block.next {
+            block.next = next;
+            if let Some(after) = next {
                 self.blocks[after].prev = Some(into);
             }
         }
-        Some(from_block.size)
+        Some(size)
     }
 }

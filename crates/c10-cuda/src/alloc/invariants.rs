@@ -63,7 +63,7 @@ impl DeviceState {
         let mut free = 0;
         for (id, block) in self.blocks.iter() {
             let pool = &self.pools[block.pool];
-            assert_eq!(pool.free.contains(id, block), block.is_free(), "I3: {block:?}");
+            assert_eq!(pool.free.contains(&self.blocks, id), block.is_free(), "I3: {block:?}");
             free += usize::from(block.is_free());
         }
         assert_eq!(

@@ -53,20 +53,26 @@ mod fraction;
 mod queries;
 mod stats;
 mod summary;
+mod memory_stats;
 mod snapshot;
+mod snapshot_file;
 mod restore;
+mod context;
 mod trace;
+mod trace_ring;
 mod invariants;
 mod c10;
 
 pub use callbacks::{FreeMemoryCallback, OutOfMemoryObserver};
+pub use context::{Context, ContextProvider, Contexts, Frame, GatheredContext, RecordContext};
+pub use memory_stats::memory_stats;
 pub use mem_pool::{MemPool, MemPoolOptions, UseMemPool};
 pub use mempool_id::{MempoolId, PoolFilter};
 pub use pool_allocator::PoolAllocator;
 pub use snapshot::{BlockInfo, BlockState, SegmentInfo, Snapshot};
 pub use stats::DeviceStats;
 pub use summary::memory_summary;
-pub use trace::{History, TraceAction, TraceEntry};
+pub use trace::{CompileContext, History, TraceAction, TraceEntry, TraceTracker};
 
 use std::fmt;
 use std::ptr;
@@ -192,7 +198,9 @@ impl CachingAllocator {
 
     /// A block that is handed out, and the lock under which it is still only ours.
     fn obtain<'a>(&self, device: &'a Device, bytes: u64, stream: u64) -> Result<(Locked<'a>, BlockId)> {
+        let caller = device.contexts.gather(RecordContext::State);
         let mut locked = device.lock();
+        locked.trace.set_caller(caller);
         match locked.malloc(bytes, stream, &self.0.callbacks) {
             Ok(id) => Ok((locked, id)),
             Err(refused) => Err(oom::refuse(locked, refused, &self.0.callbacks)),
@@ -252,7 +260,12 @@ impl CachingAllocator {
     /// # Errors
     /// The first that the driver reports, after all that can be given back has been.
     pub fn empty_cache(&self) -> Result<()> {
-        let release = |device: &Arc<Device>| device.lock().release_cached_blocks();
+        let release = |device: &Arc<Device>| {
+            let caller = device.contexts.gather(RecordContext::All);
+            let mut locked = device.lock();
+            locked.trace.set_caller(caller);
+            locked.release_cached_blocks()
+        };
         Ok(self.0.devices.iter().map(release).fold(Ok(()), Result::and)?)
     }
 

@@ -73,7 +73,8 @@ fn tell(numbers: &OutOfMemory, callbacks: &Callbacks) {
 }
 
 fn numbers(locked: &Locked<'_>, request: &Request) -> Result<OutOfMemory, DriverError> {
-    let private = locked.pools.private_free().map(|id| locked.blocks[id].size).sum();
+    let free = locked.pools.private_pools().flat_map(|pool| pool.free.iter(&locked.blocks));
+    let private = free.map(|id| locked.blocks[id].size).sum();
     let MemoryInfo { free, total } = locked.driver().memory_info(locked.device.index)?;
     Ok(OutOfMemory {
         device: locked.device.index,

@@ -106,9 +106,9 @@ impl PoolTable {
         self.by_id.values().map(|slot| (*slot, &self.owners[*slot as usize]))
     }
 
-    /// The free blocks of all private pools.
-    pub(crate) fn private_free(&self) -> impl Iterator<Item = super::ids::BlockId> {
-        self.private().flat_map(|(_, owner)| owner.large.free.iter().chain(owner.small.free.iter()))
+    /// The pools of private owners.
+    pub(crate) fn private_pools(&self) -> impl Iterator<Item = &BlockPool> {
+        self.private().flat_map(|(_, owner)| [&owner.large, &owner.small])
     }
 
     /// The slot of a private pool.

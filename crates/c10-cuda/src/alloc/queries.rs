@@ -4,7 +4,9 @@ use c10_core::{DataPtr, DeviceIndex};
 
 use super::device::DeviceState;
 use super::ids::BlockId;
-use super::{CachingAllocator, DeviceStats, History, MempoolId, Snapshot, memory_summary, oom};
+use super::{
+    CachingAllocator, DeviceStats, History, MempoolId, Snapshot, TraceTracker, memory_summary, oom,
+};
 use crate::driver::{DevicePtr, DriverError, MemoryInfo};
 use crate::error::Result;
 
@@ -67,7 +69,7 @@ impl CachingAllocator {
         let device = self.device(device)?;
         let driver_free = device.driver.memory_info(device.index)?.free;
         let locked = device.lock();
-        let free = locked.pools.iter().flat_map(|pool| pool.free.iter());
+        let free = locked.pools.iter().flat_map(|pool| pool.free.iter(&locked.blocks));
         Ok(free.map(|id| locked.blocks[id].size).max().unwrap_or(0).max(driver_free))
     }
 
@@ -116,7 +118,29 @@ impl CachingAllocator {
     /// (`torch.cuda.memory._record_memory_history`).
     pub fn record_history(&self, history: Option<History>) {
         for device in &self.0.devices {
+            device.contexts.set(history.as_ref().and_then(|h| h.contexts.as_ref()));
             device.lock().trace.set(history.clone());
+        }
+    }
+
+    /// Puts a remark into what is recorded of a device, as an entry of its own.
+    pub fn annotate(&self, text: &str, device: DeviceIndex) -> Result<()> {
+        let mut locked = self.device(device)?.lock();
+        let stream = locked.stream(0);
+        locked.trace.annotate(text, stream);
+        Ok(())
+    }
+
+    /// What later entries of a device carry, until it is set anew (`torch.cuda.memory._set_memory_metadata`).
+    pub fn set_user_metadata(&self, metadata: Option<&str>, device: DeviceIndex) -> Result<()> {
+        self.device(device)?.lock().trace.set_user_metadata(metadata.map(Into::into));
+        Ok(())
+    }
+
+    /// Tells `tracker` of every entry from here on, on all devices (`attachAllocatorTraceTracker`).
+    pub fn attach_trace_tracker(&self, tracker: TraceTracker) {
+        for device in &self.0.devices {
+            device.lock().trace.attach(TraceTracker::clone(&tracker));
         }
     }
 

@@ -60,12 +60,12 @@ impl Locked<'_> {
 
     /// Gives back every segment that is wholly free, of whatever pool.
     pub(crate) fn release_all_blocks(&mut self) -> Result<(), DriverError> {
-        let free: Vec<_> = self.pools.iter().flat_map(|pool| pool.free.iter()).collect();
+        let free: Vec<_> = self.pools.iter().flat_map(|pool| pool.free.iter(&self.blocks)).collect();
         self.release_those(free)
     }
 
     fn release_pool_blocks(&mut self, pool: PoolId) -> Result<(), DriverError> {
-        let free: Vec<_> = self.pools[pool].free.iter().collect();
+        let free: Vec<_> = self.pools[pool].free.iter(&self.blocks).collect();
         self.release_those(free)
     }
 
@@ -83,7 +83,7 @@ impl Locked<'_> {
     /// Gives the segment at an address back if it is wholly free, and says whether it was.
     pub(crate) fn release_segment(&mut self, base: u64) -> Result<bool, DriverError> {
         let is_it = |id: &BlockId| self.blocks[*id].ptr == base && !self.blocks[*id].is_split();
-        let found = self.pools.iter().flat_map(|pool| pool.free.iter()).find(is_it);
+        let found = self.pools.iter().flat_map(|pool| pool.free.iter(&self.blocks)).find(is_it);
         match found {
             Some(id) => self.release_block(id).map(|()| true),
             None => Ok(false),
@@ -96,14 +96,14 @@ impl Locked<'_> {
         let Some(max_split) = self.config.max_split_size else { return Ok(false) };
         let wanted = request.size.max(max_split);
         let stream = request.stream;
-        if let Some((id, _)) = self.pools[request.pool].free.best_fit(stream, wanted) {
+        if let Some(id) = self.pools[request.pool].free.best_fit(&self.blocks, stream, wanted) {
             if self.blocks[id].is_split() {
                 return Ok(false);
             }
             self.release_block(id)?;
             return Ok(true);
         }
-        let smaller: Vec<_> = self.pools[request.pool].free.smaller(stream, wanted).collect();
+        let smaller: Vec<_> = self.pools[request.pool].free.smaller(&self.blocks, stream, wanted).collect();
         let mut released = 0;
         for id in smaller {
             let Some(size) = self.blocks.get(id).map(|block| block.size) else { continue };
@@ -132,7 +132,7 @@ impl Locked<'_> {
         let calls = pool.get_free_blocks_call_count;
         let mut candidates: Vec<(BlockId, u64)> = pool
             .free
-            .iter()
+            .iter(&self.blocks)
             .filter(|id| !self.blocks[*id].is_split())
             .map(|id| (id, calls - self.blocks[id].gc_count_base))
             .collect();

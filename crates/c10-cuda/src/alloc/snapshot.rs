@@ -1,6 +1,7 @@
 //! [`Snapshot`]: all segments and blocks as data, with what was recorded (`torch.cuda.memory_snapshot`).
 
 use super::block::Block;
+use super::context::Context;
 use super::device::DeviceState;
 use super::ids::BlockId;
 use super::mempool_id::MempoolId;
@@ -42,10 +43,12 @@ pub struct SegmentInfo {
     pub is_large: bool,
     /// In order of addresses, without gaps.
     pub blocks: Vec<BlockInfo>,
+    /// Where the program was when it came from the driver, if that was gathered.
+    pub context: Option<Context>,
 }
 
 /// One block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockInfo {
     /// Its size.
     pub size: u64,
@@ -55,6 +58,8 @@ pub struct BlockInfo {
     pub gc_counter: u64,
     /// What it is doing.
     pub state: BlockState,
+    /// Where the program was when it asked for it, if that was gathered; free blocks have none.
+    pub context: Option<Context>,
 }
 
 /// What a block is doing.
@@ -108,6 +113,7 @@ impl DeviceState {
             active_size: 0,
             is_large: !head.pool.is_small,
             blocks: Vec::new(),
+            context: self.trace.segment_context(head.ptr).cloned(),
         };
         let mut at = Some(id);
         while let Some(id) = at {
@@ -135,6 +141,7 @@ impl DeviceState {
         };
         let pool = &self.pools[block.pool];
         let gc_counter = pool.get_free_blocks_call_count - block.gc_count_base;
-        BlockInfo { size: block.size, requested_size: block.requested, gc_counter, state }
+        let context = self.trace.block_context(block.ptr).cloned();
+        BlockInfo { size: block.size, requested_size: block.requested, gc_counter, state, context }
     }
 }

@@ -24,20 +24,11 @@ impl DeviceState {
     pub(crate) fn split(&mut self, id: BlockId, size: u64) -> BlockId {
         let rest = &mut self.blocks[id];
         let front = Block {
-            ptr: rest.ptr,
-            size,
-            requested: 0,
-            stream: rest.stream,
-            registration: rest.registration,
-            gc_count_base: 0,
             prev: rest.prev,
             next: Some(id),
-            stream_uses: Vec::new(),
-            event_count: 0,
-            pool: rest.pool,
-            allocated: false,
             mapped: rest.mapped,
             expandable: rest.expandable,
+            ..Block::new(rest.ptr, size, rest.stream, rest.registration, rest.pool)
         };
         rest.ptr += size;
         rest.size -= size;
@@ -56,12 +47,11 @@ impl DeviceState {
         let block = &mut self.blocks[id];
         let pool = &mut self.pools[block.pool];
         block.gc_count_base = pool.get_free_blocks_call_count;
-        pool.free.insert(id, block);
+        pool.free.insert(&mut self.blocks, id);
     }
 
     /// Takes a free block out of its pool's set.
     pub(crate) fn remove_free(&mut self, id: BlockId) {
-        let block = &self.blocks[id];
-        self.pools[block.pool].free.remove(id, block);
+        self.pools[self.blocks[id].pool].free.remove(&mut self.blocks, id);
     }
 }

@@ -29,6 +29,7 @@ fn record_on(allocator: &CachingAllocator) {
         skip_actions: vec![TraceAction::Snapshot],
         clock: Some(calls_so_far),
         clear: true,
+        ..History::default()
     }));
 }
 

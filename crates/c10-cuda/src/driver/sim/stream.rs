@@ -122,6 +122,7 @@ impl State {
         let id = self.stream_id(handle)?;
         self.forbid_in_capture().and(self.forbid_on_capturing(id))?;
         self.finish_stream(id);
+        self.release_beyond_threshold(handle.device)?;
         self.tell_fault(handle.device)
     }
 
@@ -158,6 +159,7 @@ impl State {
         self.device(device)?;
         self.forbid_in_capture().and(self.forbid_on_capturing_device(device))?;
         self.finish_device(device);
+        self.release_beyond_threshold(device)?;
         self.tell_fault(device)
     }
 
