@@ -32,6 +32,7 @@ mod pool_order;
 mod pool_allocator;
 mod pool;
 mod scopes;
+mod expandable;
 mod device;
 mod owner;
 mod allocate;
@@ -117,7 +118,7 @@ impl CachingAllocator {
     /// An allocator for the devices of a driver, with a [`Runtime`] of its own.
     ///
     /// # Errors
-    /// [`ErrorKind::NotImplemented`] for a configuration that asks for expandable segments or the `cudaMallocAsync`
+    /// [`ErrorKind::NotImplemented`] for a configuration that asks for the `cudaMallocAsync`
     /// backend; [`ErrorKind::Config`] for one whose numbers are out of range; what the driver
     /// reports.
     pub fn new(driver: Arc<dyn Driver>, config: Config) -> Result<Self> {
@@ -343,14 +344,13 @@ fn record_use(device: &Device, index: u32, stream: StreamHandle) -> Result<()> {
 
 /// What observers are told of a new block, and its address.
 fn handed_out(locked: &Locked<'_>, id: BlockId) -> (u64, Reported) {
+    locked.tell_handed_out(id);
     let block = &locked.blocks[id];
     (block.ptr, Reported::new(locked, block.ptr, block.size as i64))
 }
 
 fn refuse_unsupported(config: &Config) -> Result<()> {
-    let what = if config.expandable_segments {
-        "expandable_segments:True"
-    } else if config.backend == Backend::CudaMallocAsync {
+    let what = if config.backend == Backend::CudaMallocAsync {
         "backend:cudaMallocAsync"
     } else {
         return Ok(());

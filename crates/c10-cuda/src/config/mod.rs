@@ -16,7 +16,7 @@ mod tokenizer;
 
 pub use roundup::RoundupPower2Divisions;
 
-use crate::alloc::size::{LARGE_SEGMENT_SIZE, MIB, MIN_BLOCK_SIZE, REQUEST_CAP};
+use crate::alloc::size::{LARGE_SEGMENT_SIZE, MIB, MIN_BLOCK_SIZE, REQUEST_CAP, ROUND_LARGE};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Where memory comes from (`backend`).
@@ -66,7 +66,9 @@ pub struct Config {
     pub garbage_collection_threshold: f64,
     /// `roundup_power2_divisions`.
     pub roundup_power2_divisions: RoundupPower2Divisions,
-    /// `expandable_segments`. The allocator does not have them, and refuses a configuration that asks.
+    /// `expandable_segments`: whether memory comes in ranges of addresses that grow and shrink by pages of
+    /// [`large_segment_size`](Self::large_segment_size) (of 2 MiB for small requests), which is a multiple of 2 MiB
+    /// then.
     pub expandable_segments: bool,
     /// Whether other threads may use the allocator during a driver's malloc (`release_lock_on_cudamalloc`).
     pub release_lock_on_malloc: bool,
@@ -174,6 +176,13 @@ impl Config {
                 let range = format!("a multiple of {unit} from {least} to 2^60");
                 return Err(Error::new(ErrorKind::Config, format!("{name} is {size}, and must be {range}")));
             }
+        }
+        // Differs from PyTorch: it finds out when the driver refuses the addresses.
+        if self.expandable_segments && !self.large_segment_size.is_multiple_of(ROUND_LARGE) {
+            let size = self.large_segment_size;
+            let text =
+                format!("large_segment_size is {size}, and with expandable_segments a multiple of 2 MiB");
+            return Err(Error::new(ErrorKind::Config, text));
         }
         if !(0.0..1.0).contains(&self.garbage_collection_threshold) {
             return Err(Error::new(ErrorKind::Config, "garbage_collection_threshold must be in [0, 1)"));

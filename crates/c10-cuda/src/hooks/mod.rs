@@ -105,7 +105,10 @@ unsafe impl DeviceHooks for CudaHooks {
 
     fn synchronize_device(&self, index: DeviceIndex) -> Result<()> {
         self.runtime().check(index)?;
-        self.runtime().driver().device_synchronize(index).map_err(refused)
+        let driver = self.runtime().driver();
+        let waited = driver.device_synchronize(index).map_err(refused);
+        driver.settle();
+        waited
     }
 
     fn allocator(&self) -> Arc<dyn Allocator> {
@@ -152,7 +155,11 @@ unsafe impl DeviceHooks for CudaHooks {
     }
 
     fn synchronize_stream(&self, stream: Stream) -> Result<()> {
-        self.runtime().driver().stream_synchronize(self.handle(stream)?).map_err(refused)
+        let handle = self.handle(stream)?;
+        let driver = self.runtime().driver();
+        let waited = driver.stream_synchronize(handle).map_err(refused);
+        driver.settle();
+        waited
     }
 
     /// The driver's event is made when it is first recorded.
