@@ -5,6 +5,7 @@ mod machine;
 mod model;
 mod program;
 mod rig;
+mod rng;
 mod support;
 mod torch;
 
@@ -34,5 +35,6 @@ mod sim_placement;
 mod sim_schedule;
 mod sim_work;
 mod snapshot_file;
+mod soak;
 mod storages;
 mod summary;
