@@ -1,14 +1,16 @@
 //! [`Device`]: one device's state under its lock. The rules of the state:
 //!
 //! - **I1.** The blocks of a segment tile it: linked both ways, addresses without gaps, of one stream, pool and
-//!   registration. Every block belongs to one segment.
-//! - **I2.** Of two neighbours at least one is not free.
-//! - **I3.** A pool's free set holds the free blocks of the pool, each under its present key, and no others.
+//!   registration. Every block belongs to one segment. Those of an expandable segment tile all its addresses; the
+//!   mapped ones are just the pages that have memory behind them.
+//! - **I2.** No two neighbours are both free and alike mapped or unmapped.
+//! - **I3.** A pool's free set holds the free mapped blocks of the pool, each under its present key, and no others;
+//!   its unmapped set those that are not mapped. A block that is not free is mapped.
 //! - **I4.** A block's `event_count` is the number of its entries in the event queues. A block that is handed
 //!   out has none. A freed block with streams left in `stream_uses` is listed once, in `unrecorded` or `stranded`.
 //!   An entry of `raw` leads to a block that is handed out, at its address.
 //! - **I5.** The statistics are the sums over the blocks and segments.
-//! - **I6.** `total_allocated` is the sum of all segments, and what the driver has given and not got back.
+//! - **I6.** `total_allocated` is the sum of all mapped blocks, and what the driver has given and not got back.
 //!
 //! `invariants.rs` checks them by these numbers, in debug builds whenever the lock is given up.
 //!
@@ -25,6 +27,7 @@ use c10_core::DeviceIndex;
 use super::address_map::AddressMap;
 use super::block_table::BlockTable;
 use super::context::ContextGate;
+use super::expandable::ExpandableTable;
 use super::ids::BlockId;
 use super::owner::OwnerTable;
 use super::pool::PoolTable;
@@ -53,6 +56,7 @@ pub(crate) struct DeviceState {
     pub(crate) config: Config,
     pub(crate) blocks: BlockTable,
     pub(crate) pools: PoolTable,
+    pub(crate) expandable: ExpandableTable,
     pub(crate) stats: DeviceStats,
     /// The largest `total_allocated` that is allowed, where a memory fraction is set.
     pub(crate) limit: Option<u64>,
@@ -93,6 +97,7 @@ impl Device {
             config,
             blocks: BlockTable::default(),
             pools: PoolTable::new(order),
+            expandable: ExpandableTable::default(),
             stats: DeviceStats { max_split_size, ..DeviceStats::default() },
             limit: None,
             fraction: 1.0,
@@ -130,6 +135,8 @@ impl Drop for Device {
             let _ = locked.synchronize_devices();
         }
         let _ = locked.release_blocks();
+        let _ = locked.release_unmapped_segments();
+        locked.expandable.settle(&*self.driver);
         let queued = locked.event_queues.iter().flat_map(|(_, queue)| queue).map(|(event, _)| event);
         for event in locked.idle_events.iter().chain(queued) {
             let _ = self.driver.event_destroy(*event);

@@ -28,6 +28,7 @@ mod block_table;
 mod size_bins;
 mod free_set;
 mod pool;
+mod expandable;
 mod device;
 mod owner;
 mod allocate;
@@ -62,6 +63,7 @@ pub use snapshot::{BlockInfo, BlockState, SegmentInfo, Snapshot};
 pub use stats::DeviceStats;
 pub use summary::memory_summary;
 pub use trace::{CompileContext, History, TraceAction, TraceEntry, TraceTracker};
+pub(crate) use trace_ring::now as clock_now;
 
 use std::fmt;
 use std::ptr;
@@ -101,8 +103,8 @@ impl CachingAllocator {
     /// An allocator for the devices of a driver, with a [`Runtime`] of its own.
     ///
     /// # Errors
-    /// [`ErrorKind::NotImplemented`] for a configuration that asks for expandable segments, captures or the
-    /// `cudaMallocAsync` backend; [`ErrorKind::Config`] for one whose numbers are out of range; what the driver
+    /// [`ErrorKind::NotImplemented`] for a configuration that asks for captures or the `cudaMallocAsync`
+    /// backend; [`ErrorKind::Config`] for one whose numbers are out of range; what the driver
     /// reports.
     pub fn new(driver: Arc<dyn Driver>, config: Config) -> Result<Self> {
         Self::with_runtime(Runtime::new(driver), config)
@@ -333,9 +335,7 @@ fn handed_out(locked: &Locked<'_>, id: BlockId) -> (u64, Reported) {
 }
 
 fn refuse_unsupported(config: &Config) -> Result<()> {
-    let what = if config.expandable_segments {
-        "expandable_segments:True"
-    } else if config.graph_capture_record_stream_reuse {
+    let what = if config.graph_capture_record_stream_reuse {
         "graph_capture_record_stream_reuse:True"
     } else if config.backend == Backend::CudaMallocAsync {
         "backend:cudaMallocAsync"

@@ -2,6 +2,7 @@
 
 use std::ops::{Index, IndexMut};
 
+use super::expandable::UnmappedSet;
 use super::free_set::FreeSet;
 use super::ids::PoolId;
 use crate::config::OrderOfEquals;
@@ -10,13 +11,15 @@ use crate::config::OrderOfEquals;
 #[derive(Debug)]
 pub(crate) struct BlockPool {
     pub(crate) free: FreeSet,
+    /// Blocks of expandable segments that have no memory behind them.
+    pub(crate) unmapped: UnmappedSet,
     /// Searches so far; counted only where old blocks are collected. A block's age is counted in them.
     pub(crate) get_free_blocks_call_count: u64,
 }
 
 impl BlockPool {
     pub(crate) fn new(order: OrderOfEquals) -> Self {
-        Self { free: FreeSet::new(order), get_free_blocks_call_count: 0 }
+        Self { free: FreeSet::new(order), unmapped: UnmappedSet::default(), get_free_blocks_call_count: 0 }
     }
 }
 

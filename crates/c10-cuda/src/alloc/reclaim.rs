@@ -2,6 +2,7 @@
 //! Giving segments back to the driver: `empty_cache`, the rungs of the ladder, garbage collection.
 
 use super::allocate::Request;
+use super::block::Block;
 use super::device::Locked;
 use super::ids::{BlockId, PoolId};
 use super::trace::TraceAction;
@@ -12,16 +13,20 @@ impl Locked<'_> {
     /// (`release_cached_blocks`). Gives the first error, after all has been tried.
     pub(crate) fn release_cached_blocks(&mut self) -> Result<(), DriverError> {
         let waited = self.synchronize_and_free_events();
+        let device = self.device;
+        self.expandable.settle(&*device.driver);
         waited.and(self.release_blocks())
     }
 
-    /// Gives back every segment that is wholly free, the large pool's first; the first error, after all has been
-    /// tried.
+    /// Gives back every segment that is wholly free, and of expandable ones every page, the large pool's first; the
+    /// first error, after all has been tried.
     pub(crate) fn release_blocks(&mut self) -> Result<(), DriverError> {
         let free: Vec<_> = self.pools.iter().flat_map(|pool| pool.free.iter(&self.blocks)).collect();
         let mut result = Ok(());
         for id in free {
-            if !self.blocks[id].is_split() {
+            if self.blocks[id].expandable.is_some() {
+                result = result.and(self.shrink(id));
+            } else if !self.blocks[id].is_split() {
                 result = result.and(self.release_block(id));
             }
         }
@@ -30,7 +35,8 @@ impl Locked<'_> {
 
     /// Gives the segment at an address back if it is wholly free, and says whether it was.
     pub(crate) fn release_segment(&mut self, base: u64) -> Result<bool, DriverError> {
-        let is_it = |id: &BlockId| self.blocks[*id].ptr == base && !self.blocks[*id].is_split();
+        let is_whole = |block: &Block| block.expandable.is_none() && !block.is_split();
+        let is_it = |id: &BlockId| self.blocks[*id].ptr == base && is_whole(&self.blocks[*id]);
         let found = self.pools.iter().flat_map(|pool| pool.free.iter(&self.blocks)).find(is_it);
         match found {
             Some(id) => self.release_block(id).map(|()| true),
@@ -45,7 +51,7 @@ impl Locked<'_> {
         let wanted = request.size.max(max_split);
         let stream = request.stream;
         if let Some(id) = self.pools[request.pool].free.best_fit(&self.blocks, stream, wanted) {
-            if self.blocks[id].is_split() {
+            if self.blocks[id].is_split() || self.blocks[id].expandable.is_some() {
                 return Ok(false);
             }
             self.release_block(id)?;
@@ -59,7 +65,7 @@ impl Locked<'_> {
             if released >= wanted || size < max_split {
                 break;
             }
-            if !block.is_split() {
+            if !block.is_split() && block.expandable.is_none() {
                 self.release_block(id)?;
                 released += size;
             }
@@ -82,7 +88,7 @@ impl Locked<'_> {
         let mut candidates: Vec<(BlockId, u64)> = pool
             .free
             .iter(&self.blocks)
-            .filter(|id| !self.blocks[*id].is_split())
+            .filter(|id| !self.blocks[*id].is_split() && self.blocks[*id].expandable.is_none())
             .map(|id| (id, calls - self.blocks[id].gc_count_base))
             .collect();
         while reclaimed < target && !candidates.is_empty() {

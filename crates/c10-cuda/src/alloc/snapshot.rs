@@ -19,7 +19,7 @@ pub struct Snapshot {
     pub config: Config,
 }
 
-/// One allocation of the driver. Sizes are in bytes.
+/// One allocation of the driver, or one row of mapped pages of an expandable segment. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentInfo {
     /// Its stream, and by that its device.
@@ -38,6 +38,8 @@ pub struct SegmentInfo {
     pub active_size: u64,
     /// Whether it serves requests above 1 MiB.
     pub is_large: bool,
+    /// Whether it is a part of an expandable segment.
+    pub is_expandable: bool,
     /// In order of addresses, without gaps.
     pub blocks: Vec<BlockInfo>,
     /// Where the program was when it came from the driver, if that was gathered.
@@ -84,7 +86,8 @@ impl BlockState {
 impl DeviceState {
     /// The device's segments by address.
     pub(crate) fn segments(&self) -> Vec<SegmentInfo> {
-        let heads = self.blocks.iter().filter(|(_, block)| block.prev.is_none());
+        let follows = |block: &Block| block.prev.is_some_and(|prev| self.blocks[prev].mapped);
+        let heads = self.blocks.iter().filter(|(_, block)| block.mapped && !follows(block));
         let mut segments: Vec<_> = heads.map(|(id, head)| self.segment(id, head)).collect();
         segments.sort_by_key(|segment| segment.address);
         segments
@@ -106,11 +109,12 @@ impl DeviceState {
             allocated_size: 0,
             active_size: 0,
             is_large: !head.pool.is_small,
+            is_expandable: head.expandable.is_some(),
             blocks: Vec::new(),
             context: self.trace.segment_context(head.ptr).cloned(),
         };
         let mut at = Some(id);
-        while let Some(id) = at {
+        while let Some(id) = at.filter(|id| self.blocks[*id].mapped) {
             let block = &self.blocks[id];
             let info = self.block(block);
             segment.total_size += info.size;
