@@ -17,6 +17,8 @@ const SETTINGS: &[&str] = &[
     "roundup_power2_divisions:4",
     "roundup_power2_divisions:[1:2,64:4,256:8,>:1],large_segment_size_mb:32",
     "throw_on_cudamalloc_oom:True",
+    "expandable_segments:True",
+    "expandable_segments:True,max_split_size_mb:30,garbage_collection_threshold:0.5",
 ];
 
 /// What a seed stands for.
@@ -39,7 +41,7 @@ impl Machine {
             settings: SETTINGS[(seed % Self::kinds()) as usize],
             devices: 1 + (seed % 3).min(1) as usize,
             bytes: (96 + 64 * (round % 5)) * MIB,
-            completion: if seed % 5 == 0 { Completion::Manual } else { Completion::Seeded(seed) },
+            completion: if seed.is_multiple_of(5) { Completion::Manual } else { Completion::Seeded(seed) },
         }
     }
 

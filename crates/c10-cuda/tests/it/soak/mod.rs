@@ -10,6 +10,11 @@
 //! | `SOAK_FIRST_SEED` | the first of them |
 //! | `SOAK_OPERATIONS` | operations a seed |
 //! | `SOAK_CHECK_EVERY` | operations between two looks at the invariants |
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a long run says how far it is, and what failed"
+)]
 
 mod machines;
 mod operations;
@@ -103,7 +108,9 @@ fn a_program_that_forgets_to_record_its_streams_is_found_out() {
             !shared.sim.races().is_empty()
         });
         assert!(found.is_some(), "seed {seed} on {machine}");
-        assert_eq!(shared.sim.races()[0].kind, RaceKind::Reused, "{}", shared.sim.races()[0]);
+        // Its own device is waited for when memory goes back to the driver; another is not.
+        let race = &shared.sim.races()[0];
+        assert!(matches!(race.kind, RaceKind::Reused | RaceKind::FreedUnderUse), "{race}");
     }
 }
 

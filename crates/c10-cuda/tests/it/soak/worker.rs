@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use c10_core::{DataPtr, DeviceIndex, DeviceType, Stream};
 use c10_cuda::driver::sim::SimDriver;
-use c10_cuda::driver::{DevicePtr, Driver, EventFlags, StreamHandle};
-use c10_cuda::{CachingAllocator, ErrorKind, Runtime};
+use c10_cuda::driver::{CopyEnd, DevicePtr, Driver, EventFlags, StreamHandle};
+use c10_cuda::{CachingAllocator, ErrorKind, PinnedAllocator, PinnedConfig, Runtime};
 
 use super::machines::Machine;
 use super::operations;
 use crate::rig::address;
 use crate::rng::Rng;
-use crate::support::{copy, launch, range};
+use crate::support::{copy, copy_ends, launch, range};
 
 /// Streams of each device, the default one among them.
 const STREAMS: usize = 4;
@@ -24,6 +24,7 @@ const MARK: u64 = 8;
 pub(crate) struct Shared {
     exchange: Mutex<Vec<Held>>,
     pub(crate) cuda: CachingAllocator,
+    pub(crate) pinned: PinnedAllocator,
     pub(crate) runtime: Runtime,
     pub(crate) sim: Arc<SimDriver>,
     streams: Vec<Stream>,
@@ -52,6 +53,7 @@ impl Shared {
         let runtime = Runtime::new(Arc::clone(&sim) as Arc<dyn Driver>);
         let cuda =
             CachingAllocator::with_runtime(runtime.clone(), machine.config()).expect("it is supported");
+        let pinned = PinnedAllocator::new(runtime.clone(), PinnedConfig::default()).expect("it is supported");
         let mut streams = Vec::new();
         for device in 0..machine.devices() as DeviceIndex {
             streams.push(Stream::default_of(DeviceType::Cuda, device));
@@ -61,12 +63,13 @@ impl Shared {
                 runtime.external_stream(handle).expect("it is one")
             }));
         }
-        Arc::new(Self { exchange: Mutex::default(), cuda, runtime, sim, streams })
+        Arc::new(Self { exchange: Mutex::default(), cuda, pinned, runtime, sim, streams })
     }
 
     /// Looks at the rules of the allocator, and at what the machine has found.
     pub(crate) fn check(&self) {
         self.cuda.check_invariants();
+        self.pinned.check_invariants();
         let races = self.sim.races();
         assert!(races.is_empty(), "{}", races[0]);
         let faults = self.sim.take_faults();
@@ -78,8 +81,9 @@ impl Shared {
         let left = std::mem::take(&mut *self.exchange.lock().unwrap_or_else(PoisonError::into_inner));
         left.into_iter().for_each(|held| self.give_back(held));
         let shared = Arc::into_inner(self).expect("the workers have ended");
-        let Self { exchange: _, cuda, runtime, sim, streams: _ } = shared;
+        let Self { exchange: _, cuda, pinned, runtime, sim, streams: _ } = shared;
         cuda.empty_cache().expect("no call fails");
+        pinned.empty_cache().expect("no call fails");
         cuda.check_invariants();
         sim.complete_all();
         for device in 0..runtime.device_count() {
@@ -89,7 +93,8 @@ impl Shared {
             let info = sim.memory_info(device).expect("the device is there");
             assert_eq!(info.free, info.total, "all memory is the driver's");
         }
-        drop((cuda, runtime));
+        drop((cuda, pinned, runtime));
+        assert_eq!(sim.call_count("host_alloc"), sim.call_count("host_free"));
         assert_eq!(sim.call_count("event_create"), sim.call_count("event_destroy"));
         assert_eq!(sim.races(), []);
         assert_eq!(sim.take_faults(), []);
@@ -230,6 +235,23 @@ impl Worker {
         let (src, dst) = (self.held[from].ptr, self.held[to].ptr);
         copy(&*self.shared.sim, dst, src, bytes, self.shared.handle(stream)).expect("issued");
         self.held[to].mark = self.held[from].mark.filter(|_| bytes >= MARK);
+    }
+
+    /// Copies from or to pinned memory of the host, which is given back while the copy may still be under way.
+    pub(crate) fn copy_pinned(&mut self, from_host: bool) {
+        let Some(at) = self.choose() else { return };
+        let stream = self.stream();
+        let bytes = self.held[at].bytes.min(1 + self.rng.below(9000));
+        let pinned = self.shared.pinned.allocate(bytes).expect("the host has memory");
+        self.enter(at, stream);
+        let (host, device) = (CopyEnd::Host(pinned.as_ptr().cast()), CopyEnd::Device(self.held[at].ptr));
+        let (dst, src) = if from_host { (device, host) } else { (host, device) };
+        let on = self.shared.handle(stream);
+        copy_ends(&*self.shared.sim, dst, src, bytes, on).expect("issued");
+        assert!(self.shared.pinned.record_event(&pinned, stream).expect("it is the allocator's"));
+        if from_host {
+            self.held[at].mark = None;
+        }
     }
 
     /// Leaves a block to whoever comes for it, and takes one.
