@@ -25,6 +25,7 @@ const OPERATIONS: &[Operation] = &[
     op(20, "allocate a lot", |w| w.allocate_up_to(120 * MIB)),
     op(3, "allocate too much", |w| w.allocate_up_to(1 << 50)),
     op(20, "raw_alloc", Worker::raw_alloc),
+    op(40, "come and go", Worker::come_and_go),
     op(420, "free", Worker::free),
     op(30, "free in the order of its own stream", Worker::free_ordered),
     op(40, "free many", |w| (0..8).for_each(|_| w.free())),

@@ -173,6 +173,23 @@ impl Worker {
         }
     }
 
+    /// Asks for the same a few times in a row, and gives it back at once.
+    pub(crate) fn come_and_go(&mut self) {
+        let bytes = 1 + self.rng.below(3 << 20);
+        let stream = self.stream();
+        for _ in 0..1 + self.rng.below(4) {
+            match self.shared.cuda.allocate_on(bytes, stream) {
+                Ok(ptr) => {
+                    let at = DevicePtr(address(&ptr));
+                    self.hold(Owner::Ptr(ptr), at, bytes, stream);
+                    let newest = self.held.pop().expect("it was put there");
+                    self.shared.give_back(newest);
+                }
+                Err(error) => assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{error}"),
+            }
+        }
+    }
+
     pub(crate) fn raw_alloc(&mut self) {
         let bytes = 1 + self.rng.below(3 << 20);
         let stream = self.stream();
