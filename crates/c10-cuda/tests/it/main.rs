@@ -3,6 +3,8 @@
 
 mod machine;
 mod model;
+mod oracle_trace;
+mod own_memory;
 mod program;
 mod rig;
 mod rng;
@@ -39,5 +41,6 @@ mod sim_schedule;
 mod sim_work;
 mod snapshot_file;
 mod soak;
+mod pools;
 mod storages;
 mod summary;
