@@ -182,7 +182,7 @@ impl DeviceState {
         self.pools[block.pool].unmapped.remove(id, block);
     }
 
-    fn count_mapping(&mut self, pool: PoolId, bytes: u64) {
+    pub(crate) fn count_mapping(&mut self, pool: PoolId, bytes: u64) {
         self.total_allocated += bytes;
         self.stats.reserved_bytes.increase(pool.is_small, bytes as i64);
         self.stats.num_device_alloc += 1;

@@ -220,6 +220,17 @@ impl ExpandableSegment {
         }
     }
 
+    /// Takes all memory away, of a segment that nobody has used. What the driver refuses is stuck. See E3.
+    pub(crate) fn unmap_all(&mut self, driver: &dyn Driver, unreleased: &mut Vec<PhysHandle>) {
+        for page in &mut self.pages {
+            if let Page::Mapped(handle) = *page {
+                *page = Page::Stuck(handle);
+            }
+        }
+        // A refusal leaves pages stuck.
+        let _ = self.settle(driver, unreleased);
+    }
+
     /// Unmaps what could not be unmapped on the way back. See E3.
     pub(crate) fn settle(
         &mut self,
