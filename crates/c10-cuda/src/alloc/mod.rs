@@ -63,6 +63,7 @@ pub use snapshot::{BlockInfo, BlockState, SegmentInfo, Snapshot};
 pub use stats::DeviceStats;
 pub use summary::memory_summary;
 pub use trace::{CompileContext, History, TraceAction, TraceEntry, TraceTracker};
+pub(crate) use trace_ring::now as clock_now;
 
 use std::fmt;
 use std::ptr;

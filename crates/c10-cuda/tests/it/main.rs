@@ -25,6 +25,7 @@ mod events;
 mod expandable;
 mod guards;
 mod hooks;
+mod pinned;
 mod pool_rules;
 mod races;
 mod races_alloc;
