@@ -42,6 +42,7 @@ mod report;
 mod address_map;
 mod raw;
 mod uncached;
+mod ipc;
 mod fraction;
 mod queries;
 mod stats;
@@ -58,6 +59,7 @@ mod c10;
 
 pub use callbacks::{FreeMemoryCallback, OutOfMemoryObserver};
 pub use context::{Context, ContextProvider, Contexts, Frame, GatheredContext, RecordContext};
+pub use ipc::{IpcMemory, ShareableHandle};
 pub use memory_stats::memory_stats;
 pub use snapshot::{BlockInfo, BlockState, SegmentInfo, Snapshot};
 pub use stats::DeviceStats;
@@ -81,6 +83,7 @@ use address_map::AddressMap;
 use callbacks::Callbacks;
 use device::{Device, Locked};
 use ids::BlockId;
+use ipc::IpcRegistry;
 use report::Reported;
 
 /// A caching allocator for all devices of a driver. Any number may live in a process; the handle is cheap to
@@ -94,6 +97,8 @@ struct Inner {
     config: Config,
     devices: Vec<Arc<Device>>,
     callbacks: Callbacks,
+    /// What is open of other processes.
+    ipc: Arc<IpcRegistry>,
     /// The devices of addresses that the raw calls gave out with caching off.
     uncached: Mutex<AddressMap<DeviceIndex>>,
     enabled: AtomicBool,
@@ -122,6 +127,7 @@ impl CachingAllocator {
         let inner = Inner {
             devices,
             callbacks: Callbacks::default(),
+            ipc: Arc::new(IpcRegistry::new(Arc::clone(runtime.driver()))),
             uncached: Mutex::default(),
             enabled: AtomicBool::new(!config.no_caching),
             runtime,

@@ -65,7 +65,8 @@ impl Locked<'_> {
         };
         let apart = |pair: &[usize]| end_of(&segments[pair[0]]) <= segments[pair[1]].address.0;
         if places.is_empty() || !places.iter().all(whole) || !places.windows(2).all(apart) {
-            let text = format!("restore: the mapped ranges from {base} on are no whole pages of {page} bytes");
+            let text =
+                format!("restore: the mapped ranges from {base} on are no whole pages of {page} bytes");
             return Err(Error::new(ErrorKind::InvalidArgument, text));
         }
         let device = self.device;

@@ -1,6 +1,6 @@
 //! [`Books`]: what has been given out and not taken back, as the rules see it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::driver::{DevicePtr, EventHandle, PhysHandle, StreamHandle, VaRange};
 
@@ -38,6 +38,8 @@ pub(super) struct Records {
 pub(super) struct Books {
     /// Lengths by first address.
     pub(super) allocations: BTreeMap<u64, u64>,
+    /// First addresses of what was opened of other processes; how long it is they know.
+    pub(super) opened: BTreeSet<u64>,
     /// What `malloc_async` gave and `free_async` has not taken.
     pub(super) pooled: BTreeMap<u64, u64>,
     pub(super) reservations: BTreeMap<u64, u64>,
@@ -115,6 +117,11 @@ impl Books {
             {
                 return end - base <= len;
             }
+        }
+        // How far memory of other processes reaches they know.
+        let opened = self.opened.range(..=at.0).next_back();
+        if opened.is_some_and(|&base| self.allocations.range(base..=at.0).next_back().is_none()) {
+            return true;
         }
         let mut reached = at.0;
         while reached < end {

@@ -56,6 +56,7 @@ impl Checked {
             (books.events.len(), "events"),
             (books.pooled.len(), "pooled"),
             (books.pinned.len(), "pinned"),
+            (books.opened.len(), "opened"),
             (books.registered.len(), "registered"),
         ];
         let live = counts.iter().filter(|(count, _)| *count != 0);
@@ -607,13 +608,42 @@ impl Driver for Checked {
     }
 
     unsafe fn ipc_open(&self, device: DeviceIndex, handle: &IpcHandle) -> Result<DevicePtr> {
+        let mut books = self.books();
         // SAFETY: as this call's own caller promises.
-        unsafe { self.inner.ipc_open(device, handle) }
+        let ptr = unsafe { self.inner.ipc_open(device, handle) }?;
+        assert!(!books.overlaps(ptr, 1), "R6: ipc_open gave {ptr}, where a range lives");
+        books.opened.insert(ptr.0);
+        Ok(ptr)
     }
 
     unsafe fn ipc_close(&self, ptr: DevicePtr) -> Result<()> {
+        let mut books = self.books();
+        let live = books.opened.contains(&ptr.0);
+        self.expect(live, "R2", format_args!("{ptr} is closed and not open"));
         // SAFETY: as this call's own caller promises.
-        unsafe { self.inner.ipc_close(ptr) }
+        let result = unsafe { self.inner.ipc_close(ptr) };
+        self.refused(live, &result, "R2", format_args!("the close of {ptr}, which is not open"));
+        if result.is_ok() {
+            books.opened.remove(&ptr.0);
+        }
+        result
+    }
+
+    fn export_memory(&self, memory: PhysHandle) -> Result<IpcHandle> {
+        let books = self.books();
+        let live = books.physical.get(&memory).is_some_and(|p| !p.released);
+        self.expect(live, "R2", format_args!("{memory:?} is exported and not live"));
+        let result = self.inner.export_memory(memory);
+        self.refused(live, &result, "R2", format_args!("the export of {memory:?}, which is not live"));
+        result
+    }
+
+    fn import_memory(&self, device: DeviceIndex, handle: &IpcHandle) -> Result<PhysHandle> {
+        let mut books = self.books();
+        let memory = self.inner.import_memory(device, handle)?;
+        // Of memory that was imported before there is one more handle, which is not counted here.
+        books.physical.entry(memory).or_default();
+        Ok(memory)
     }
 
     unsafe fn launch(&self, stream: StreamHandle, kernel: KernelLaunch) -> Result<()> {
