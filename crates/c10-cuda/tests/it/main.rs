@@ -25,6 +25,7 @@ mod events;
 mod expandable;
 mod guards;
 mod hooks;
+mod ipc;
 mod pinned;
 mod pool_rules;
 mod races;

@@ -12,11 +12,11 @@ pub(super) struct Mapped {
     pub(super) accessible: bool,
 }
 
-/// Physical memory: how often it is mapped, and whether it has been released.
+/// Physical memory: how often it is mapped, and how many handles there are that have not been released.
 #[derive(Debug, Default)]
 pub(super) struct Physical {
     pub(super) maps: u32,
-    pub(super) released: bool,
+    pub(super) handles: u32,
 }
 
 /// Where an event was last recorded: its stream, and the how manyth record there.
@@ -137,7 +137,7 @@ impl Books {
         let Some(mapping) = self.mappings.remove(&base) else { return };
         if let Some(physical) = self.physical.get_mut(&mapping.memory) {
             physical.maps -= 1;
-            if physical.released && physical.maps == 0 {
+            if physical.handles == 0 && physical.maps == 0 {
                 self.physical.remove(&mapping.memory);
             }
         }
@@ -145,8 +145,8 @@ impl Books {
 
     pub(super) fn released(&mut self, memory: PhysHandle) {
         if let Some(physical) = self.physical.get_mut(&memory) {
-            physical.released = true;
-            if physical.maps == 0 {
+            physical.handles -= 1;
+            if physical.handles == 0 && physical.maps == 0 {
                 self.physical.remove(&memory);
             }
         }

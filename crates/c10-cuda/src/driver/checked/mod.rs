@@ -242,14 +242,14 @@ impl Driver for Checked {
     fn create(&self, device: DeviceIndex, bytes: u64) -> Result<PhysHandle> {
         let mut books = self.books();
         let memory = self.inner.create(device, bytes)?;
-        let new = books.physical.insert(memory, Physical::default()).is_none();
+        let new = books.physical.insert(memory, Physical { handles: 1, maps: 0 }).is_none();
         assert!(new, "R2: create gave {memory:?}, which is live");
         Ok(memory)
     }
 
     fn release(&self, memory: PhysHandle) -> Result<()> {
         let mut books = self.books();
-        let live = books.physical.get(&memory).is_some_and(|p| !p.released);
+        let live = books.physical.get(&memory).is_some_and(|p| p.handles > 0);
         self.expect(live, "R2", format_args!("{memory:?} is released and not live"));
         let result = self.inner.release(memory);
         self.refused(live, &result, "R2", format_args!("the release of {memory:?}, which is not live"));
@@ -261,7 +261,7 @@ impl Driver for Checked {
 
     fn map(&self, at: DevicePtr, memory: PhysHandle) -> Result<()> {
         let mut books = self.books();
-        let live = books.physical.get(&memory).is_some_and(|p| !p.released);
+        let live = books.physical.get(&memory).is_some_and(|p| p.handles > 0);
         let free = books.is_reserved(at, memory.bytes) && !books.is_mapped_anywhere(at, memory.bytes);
         self.expect(live, "R8", format_args!("{memory:?} is mapped and not live"));
         self.expect(
@@ -631,7 +631,7 @@ impl Driver for Checked {
 
     fn export_memory(&self, memory: PhysHandle) -> Result<IpcHandle> {
         let books = self.books();
-        let live = books.physical.get(&memory).is_some_and(|p| !p.released);
+        let live = books.physical.get(&memory).is_some_and(|p| p.handles > 0);
         self.expect(live, "R2", format_args!("{memory:?} is exported and not live"));
         let result = self.inner.export_memory(memory);
         self.refused(live, &result, "R2", format_args!("the export of {memory:?}, which is not live"));
@@ -641,8 +641,7 @@ impl Driver for Checked {
     fn import_memory(&self, device: DeviceIndex, handle: &IpcHandle) -> Result<PhysHandle> {
         let mut books = self.books();
         let memory = self.inner.import_memory(device, handle)?;
-        // Of memory that was imported before there is one more handle, which is not counted here.
-        books.physical.entry(memory).or_default();
+        books.physical.entry(memory).or_default().handles += 1;
         Ok(memory)
     }
 
