@@ -6,6 +6,7 @@ use c10_core::{DataPtr, DeviceIndex};
 use super::block::Block;
 use super::device::{Device, DeviceState};
 use super::ids::{BlockId, PoolId};
+use super::mempool_id::MempoolId;
 use super::size::{MIN_BLOCK_SIZE, REQUEST_CAP};
 use super::{BlockInfo, BlockState, CachingAllocator, SegmentInfo};
 use crate::driver::DevicePtr;
@@ -14,6 +15,8 @@ use crate::error::{Error, ErrorKind, Result};
 impl CachingAllocator {
     /// Takes the segments of a snapshot from the driver, in the given order, and cuts them into their blocks.
     /// Returns the owners of the allocated ones, by segment and address.
+    ///
+    /// Private pools that the segments name are made with one use each.
     ///
     /// The device must hold no segment yet, and its driver must give each segment the address that it had, as a
     /// simulated one does that was told to
@@ -138,15 +141,23 @@ fn give_back(device: &Device, taken: &[DevicePtr]) {
     }
 }
 
-/// The pool of a segment.
-pub(crate) fn pool_of(segment: &SegmentInfo) -> PoolId {
-    if segment.is_large { PoolId::LARGE } else { PoolId::SMALL }
-}
-
 impl DeviceState {
+    /// The pool of a segment. A private one that is not there yet is made.
+    pub(crate) fn pool_for(&mut self, segment: &SegmentInfo) -> PoolId {
+        let owner = match segment.pool {
+            MempoolId::DEFAULT => 0,
+            id => self.pools.find(id).unwrap_or_else(|| {
+                let slot = self.pools.create(id, None);
+                self.pools.owner_mut(slot).use_count = 1;
+                slot
+            }),
+        };
+        PoolId { owner, is_small: !segment.is_large }
+    }
+
     /// Takes in a checked segment that the driver has given. Returns its allocated blocks.
     fn restore_segment(&mut self, segment: &SegmentInfo) -> Vec<(BlockId, u64)> {
-        let pool = pool_of(segment);
+        let pool = self.pool_for(segment);
         let registration = self.count_segment(pool, segment.total_size);
         let like = Block::new(segment.address.0, 0, segment.stream.raw, registration, pool);
         let mut allocated = Vec::new();

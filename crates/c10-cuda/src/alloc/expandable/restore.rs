@@ -4,11 +4,11 @@
 //! are, as far as its addresses reach, and these end at the next segment at the latest.
 
 use super::segment::ExpandableSegment;
-use crate::alloc::SegmentInfo;
 use crate::alloc::block::Block;
 use crate::alloc::device::{DeviceState, Locked};
 use crate::alloc::ids::BlockId;
-use crate::alloc::restore::{misplaced, pool_of};
+use crate::alloc::restore::misplaced;
+use crate::alloc::{MempoolId, SegmentInfo};
 use crate::driver::{DevicePtr, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -20,9 +20,16 @@ pub(crate) struct Taken {
 
 /// The rows of one stream in one of its pools.
 struct Rows {
+    pool: MempoolId,
     stream: StreamHandle,
     is_large: bool,
     places: Vec<usize>,
+}
+
+impl Rows {
+    fn hold(&self, row: &SegmentInfo) -> bool {
+        (row.pool, row.stream, row.is_large) == (self.pool, self.stream, self.is_large)
+    }
 }
 
 impl Locked<'_> {
@@ -50,11 +57,9 @@ impl Locked<'_> {
     /// The segment that begins with the first of the rows that are left, and those of them that lie in it.
     fn take_one(&mut self, segments: &[SegmentInfo], rows: &Rows, left: &[usize]) -> Result<Taken> {
         let base = segments[left[0]].address;
-        let page = self.page_of(pool_of(&segments[left[0]]));
+        let page = self.page_of(rows.is_large);
         let limit = self.reserve_limit(rows.stream.raw)?.bytes.next_multiple_of(page);
-        let others = segments.iter().filter(|other| {
-            (other.stream, other.is_large, other.is_expandable) != (rows.stream, rows.is_large, true)
-        });
+        let others = segments.iter().filter(|other| !other.is_expandable || !rows.hold(other));
         let next = others.map(|other| other.address.0).filter(|at| *at > base.0).min();
         let room = next.map_or(limit, |next| limit.min((next - base.0) / page * page));
         let inside = |place: &&usize| end_of(&segments[**place]) - base.0 <= room;
@@ -119,7 +124,7 @@ impl DeviceState {
         let Taken { segment, rows } = taken;
         let first = &segments[rows[0]];
         let (mut reached, end) = (segment.base(), segment.base() + segment.bytes());
-        let pool = pool_of(first);
+        let pool = self.pool_for(first);
         let expandable = Some(self.expandable.insert(segment));
         let registration = self.next_registration;
         self.next_registration += 1;
@@ -151,10 +156,10 @@ fn end_of(segment: &SegmentInfo) -> u64 {
 fn rows_of(segments: &[SegmentInfo]) -> Vec<Rows> {
     let mut all: Vec<Rows> = Vec::new();
     for (place, row) in segments.iter().enumerate().filter(|(_, segment)| segment.is_expandable) {
-        let (stream, is_large) = (row.stream, row.is_large);
-        match all.iter_mut().find(|rows| (rows.stream, rows.is_large) == (stream, is_large)) {
+        let SegmentInfo { pool, stream, is_large, .. } = *row;
+        match all.iter_mut().find(|rows| rows.hold(row)) {
             Some(rows) => rows.places.push(place),
-            None => all.push(Rows { stream, is_large, places: vec![place] }),
+            None => all.push(Rows { pool, stream, is_large, places: vec![place] }),
         }
     }
     all.iter_mut().for_each(|rows| rows.places.sort_by_key(|place| segments[*place].address));
