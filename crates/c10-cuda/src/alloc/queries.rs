@@ -163,7 +163,7 @@ impl CachingAllocator {
 
 impl DeviceState {
     /// The segment of a block: its first address and its size.
-    fn segment_of(&self, id: BlockId) -> Result<(DevicePtr, u64)> {
+    pub(crate) fn segment_of(&self, id: BlockId) -> Result<(DevicePtr, u64)> {
         let mut first = &self.blocks[id];
         if first.expandable.is_some() {
             return Err(Error::new(
