@@ -68,6 +68,7 @@ mod guard;
 mod hooks;
 mod sync;
 
+pub use alloc::policy::planned as plan;
 pub use alloc::{CachingAllocator, DeviceStats};
 pub use config::{Backend, Config, OrderOfEquals, PinnedConfig, Reserve, RoundupPower2Divisions};
 pub use error::{Error, ErrorKind, OutOfMemory, Result};

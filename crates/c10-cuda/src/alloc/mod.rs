@@ -49,6 +49,7 @@ mod snapshot;
 mod restore;
 mod trace;
 mod invariants;
+pub(crate) mod policy;
 mod c10;
 
 pub use callbacks::{FreeMemoryCallback, OutOfMemoryObserver};
