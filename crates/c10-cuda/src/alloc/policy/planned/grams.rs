@@ -11,8 +11,6 @@ pub(super) type Token = (u64, u64);
 /// The runs of a history.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Grams {
-    /// Of the run that ends before request `at + GRAM`.
-    hashes: Vec<u64>,
     /// The ends of runs by hash, and then in order.
     sorted: Vec<(u64, u32)>,
 }
@@ -20,16 +18,17 @@ pub(super) struct Grams {
 impl Grams {
     pub(super) fn new(tokens: impl Iterator<Item = Token>) -> Self {
         let tokens: Vec<_> = tokens.collect();
-        let hashes: Vec<_> = tokens.windows(GRAM).map(|run| hash(run.iter().copied())).collect();
-        let ends = (GRAM as u32..).zip(&hashes);
-        let mut sorted: Vec<_> = ends.map(|(end, hash)| (*hash, end)).collect();
+        let hashes = tokens.windows(GRAM).map(|run| hash(run.iter().copied()));
+        let mut sorted: Vec<_> = hashes.zip(GRAM as u32..).collect();
         sorted.sort_unstable();
-        Self { hashes, sorted }
+        Self { sorted }
     }
 
-    /// The run before the request `end`.
-    pub(super) fn ending_at(&self, end: usize) -> Option<u64> {
-        self.hashes.get(end.checked_sub(GRAM)?).copied()
+    /// Where runs with that hash end, in order.
+    pub(super) fn places(&self, hash: u64) -> &[(u64, u32)] {
+        let first = self.sorted.partition_point(|run| run.0 < hash);
+        let count = self.sorted[first..].partition_point(|run| run.0 == hash);
+        &self.sorted[first..first + count]
     }
 
     /// Where runs with that hash end: the end that is nearest to `place`, of two the later.

@@ -27,7 +27,7 @@
 mod fingerprint;
 mod recording;
 mod grams;
-mod period;
+mod laps;
 mod shape;
 pub mod solve;
 mod plan;

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::period;
+use super::laps::Laps;
 use super::recording::{Event, Recorded, Recording};
 
 /// What a recording is a recording of.
@@ -56,8 +56,8 @@ impl Shape {
                 shaped.match_earlier(recording);
             }
             Self::Repeating => {
-                if let Some(period) = period::of(&recording.requests) {
-                    shaped.repeat(period);
+                if let Some(laps) = Laps::find(&recording.requests) {
+                    shaped.repeat(&laps);
                 }
             }
         }
@@ -104,14 +104,14 @@ impl Shaped {
         }
     }
 
-    /// The last `period` requests are a lap. Those before them came before it.
-    fn repeat(&mut self, period: usize) {
-        let from = self.requests.len() - period;
+    /// The last requests are a lap. Those before them came before it.
+    fn repeat(&mut self, laps: &Laps) {
+        let from = laps.from;
         self.repeats_from = Some(from as u32);
         self.lap_start = self.requests[from].start;
         for at in 0..self.requests.len() {
             let Lived { recorded, start, end } = self.requests[at];
-            let before = at.checked_sub(period).filter(|before| self.requests[*before].recorded == recorded);
+            let before = laps.before[at].map(|before| before as usize);
             if end == self.span {
                 let until = match before.map(|before| self.requests[before].end) {
                     // As its counterpart in the lap before.
@@ -121,8 +121,10 @@ impl Shaped {
                 };
                 self.requests[at].end = self.in_next_lap(until);
             }
+            // What one lap leaves for the next stands where the next leaves it: there is room for it once.
             if let Some(before) = before
-                && self.requests[before].end <= start
+                && at >= from
+                && (self.lap_start + 1..=start).contains(&self.requests[before].end)
             {
                 self.places[at] = self.places[before];
             }
