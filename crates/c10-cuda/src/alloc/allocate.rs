@@ -3,6 +3,7 @@
 use super::block::Block;
 use super::callbacks::Callbacks;
 use super::device::{DeviceState, Locked};
+use super::expandable::NoAddresses;
 use super::ids::{BlockId, PoolId};
 use super::size::{REQUEST_CAP, SMALL_SIZE, round_size, segment_size};
 use super::trace::TraceAction;
@@ -30,6 +31,8 @@ pub(crate) enum Refused {
     OutOfMemory(Request),
     /// `throw_on_cudamalloc_oom` rejects it.
     Rejected(Request),
+    /// There are no addresses for another expandable segment.
+    NoAddresses(NoAddresses),
     /// The driver failed otherwise.
     Driver(DriverError),
 }
@@ -121,6 +124,9 @@ impl Locked<'_> {
             self.stats.num_oom_rejections += 1;
             return Err(Refused::Rejected(*request));
         }
+        if self.is_expandable(request.pool) {
+            return Ok(self.grow(request)?.map_or(Segment::NoMemory, Segment::Got));
+        }
         match self.driver_malloc(request.segment) {
             Ok(ptr) => Ok(Segment::Got(self.register_segment(ptr, request))),
             Err(DriverError { status: Status::OutOfMemory, .. }) => Ok(Segment::NoMemory),
@@ -136,14 +142,18 @@ impl Locked<'_> {
     fn driver_malloc(&mut self, bytes: u64) -> Result<DevicePtr, DriverError> {
         let device = self.device;
         let call = || device.driver.malloc(device.index, bytes);
-        if self.config.release_lock_on_malloc { self.unlocked(call) } else { call() }
+        if self.config.release_lock_on_malloc {
+            self.unlocked(call)
+        } else {
+            self.driver().malloc(device.index, bytes)
+        }
     }
 }
 
 impl DeviceState {
     pub(crate) fn request(&self, requested: u64, stream: u64) -> Request {
         let size = round_size(requested, &self.config.roundup_power2_divisions);
-        let pool = if size <= SMALL_SIZE { PoolId::Small } else { PoolId::Large };
+        let pool = if size <= SMALL_SIZE { PoolId::SMALL } else { PoolId::LARGE };
         Request { requested, size, segment: segment_size(size, &self.config), stream, pool }
     }
 
@@ -153,11 +163,12 @@ impl DeviceState {
         let max_split = self.config.max_split();
         let slack = self.config.max_non_split_rounding_size;
         let size = request.size;
-        let pool = self.pool(request.pool);
+        let is_expandable = self.is_expandable(request.pool);
+        let pool = &mut self.pools[request.pool];
         if ages {
             pool.get_free_blocks_call_count += 1;
         }
-        pool.free.take_best_fit(request.stream, size, |found| {
+        let fits = |found: u64| {
             if size < max_split {
                 // Large blocks are kept for large requests,
                 found < max_split
@@ -165,31 +176,25 @@ impl DeviceState {
                 // which may not waste more of them than a segment.
                 found < size.saturating_add(slack)
             }
-        })
+        };
+        if !is_expandable {
+            return pool.free.take_best_fit(&mut self.blocks, request.stream, size, fits);
+        }
+        let id = self.best_expandable_fit(request).filter(|id| fits(self.blocks[*id].size))?;
+        self.remove_free(id);
+        Some(id)
     }
 
     fn register_segment(&mut self, ptr: DevicePtr, request: &Request) -> BlockId {
         let registration = self.count_segment(request.pool, request.segment);
         self.record(TraceAction::SegmentAlloc, ptr.0, request.segment, request.stream);
-        self.blocks.insert(Block {
-            ptr: ptr.0,
-            size: request.segment,
-            requested: 0,
-            stream: request.stream,
-            registration,
-            gc_count_base: 0,
-            prev: None,
-            next: None,
-            stream_uses: Vec::new(),
-            event_count: 0,
-            pool: request.pool,
-            allocated: false,
-        })
+        let block = Block::new(ptr.0, request.segment, request.stream, registration, request.pool);
+        self.blocks.insert(block)
     }
 
     /// Counts a segment that the driver has given, and numbers it.
     pub(crate) fn count_segment(&mut self, pool: PoolId, bytes: u64) -> u64 {
-        let is_small = pool.is_small();
+        let is_small = pool.is_small;
         self.total_allocated += bytes;
         self.stats.segment.increase(is_small, 1);
         self.stats.reserved_bytes.increase(is_small, bytes as i64);
@@ -203,7 +208,7 @@ impl DeviceState {
 
     /// Counts a block that is handed out.
     pub(crate) fn count_allocation(&mut self, pool: PoolId, size: u64, requested: u64) {
-        let is_small = pool.is_small();
+        let is_small = pool.is_small;
         let stats = &mut self.stats;
         stats.allocation.increase(is_small, 1);
         stats.allocated_bytes.increase(is_small, size as i64);
@@ -217,11 +222,14 @@ impl DeviceState {
 
     /// Splits the block if that pays, and gives it to the program (`alloc_found_block`).
     fn hand_out(&mut self, found: BlockId, request: &Request) -> BlockId {
-        let is_small = request.pool.is_small();
+        let is_small = request.pool.is_small;
         let already_split = self.blocks[found].is_split();
+        let is_expandable = self.blocks[found].expandable.is_some();
         let id = if self.should_split(found, request) {
             let id = self.split(found, request.size);
-            if already_split {
+            if is_expandable {
+                // Free parts of such segments can be given back.
+            } else if already_split {
                 self.stats.inactive_split_bytes.decrease(is_small, request.size as i64);
             } else {
                 let rest = self.blocks[found].size as i64;
@@ -230,7 +238,7 @@ impl DeviceState {
             }
             id
         } else {
-            if already_split {
+            if already_split && !is_expandable {
                 let size = self.blocks[found].size as i64;
                 self.stats.inactive_split_bytes.decrease(is_small, size);
                 self.stats.inactive_split.decrease(is_small, 1);

@@ -1,20 +1,23 @@
 //! [`Device`]: one device's state under its lock. The rules of the state:
 //!
 //! - **I1.** The blocks of a segment tile it: linked both ways, addresses without gaps, of one stream, pool and
-//!   registration. Every block belongs to one segment.
-//! - **I2.** Of two neighbours at least one is not free.
-//! - **I3.** A pool's free set holds the free blocks of the pool, each under its present key, and no others.
+//!   registration. Every block belongs to one segment. Those of an expandable segment tile all its addresses; the
+//!   mapped ones are just the pages that have memory behind them.
+//! - **I2.** No two neighbours are both free and alike mapped or unmapped.
+//! - **I3.** A pool's free set holds the free mapped blocks of the pool, each under its present key, and no others;
+//!   its unmapped set those that are not mapped. A block that is not free is mapped.
 //! - **I4.** A block's `event_count` is the number of its entries in the event queues. A block that is handed
 //!   out has none. A freed block with streams left in `stream_uses` is listed once, in `unrecorded` or `stranded`.
 //!   An entry of `raw` leads to a block that is handed out, at its address.
 //! - **I5.** The statistics are the sums over the blocks and segments.
-//! - **I6.** `total_allocated` is the sum of all segments, and what the driver has given and not got back.
+//! - **I6.** `total_allocated` is the sum of all mapped blocks, and what the driver has given and not got back.
 //!
 //! `invariants.rs` checks them by these numbers, in debug builds whenever the lock is given up.
 //!
-//! Under the lock only the driver is called, and the clock of a recorded history. Observers, callbacks and
-//! deleters run without it.
+//! Under the lock only the driver is called, and the clock of a recorded history. Observers, callbacks, trackers,
+//! providers of stacks and deleters run without it.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -23,19 +26,26 @@ use c10_core::DeviceIndex;
 
 use super::address_map::AddressMap;
 use super::block_table::BlockTable;
-use super::ids::{BlockId, PoolId};
+use super::context::ContextGate;
+use super::expandable::ExpandableTable;
+use super::ids::BlockId;
 use super::owner::OwnerTable;
-use super::pool::BlockPool;
+use super::pool::PoolTable;
 use super::stats::DeviceStats;
-use super::trace::{TraceAction, TraceRing};
+use super::trace::TraceAction;
+use super::trace_ring::TraceRing;
 use crate::config::Config;
-use crate::driver::{Driver, DriverError, EventHandle, StreamHandle};
+use crate::driver::{DevicePtr, Driver, DriverError, EventHandle, StreamHandle};
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 
 /// A device of an allocator. Lives while the allocator does, and while blocks are handed out.
 pub(crate) struct Device {
     pub(crate) index: DeviceIndex,
     pub(crate) driver: Arc<dyn Driver>,
+    /// Whether the driver's witness wants to know of blocks.
+    watched: bool,
+    /// Who says where the program is. Asked before the lock is taken.
+    pub(crate) contexts: ContextGate,
     state: Mutex<DeviceState>,
 }
 
@@ -45,8 +55,8 @@ pub(crate) struct DeviceState {
     pub(crate) index: DeviceIndex,
     pub(crate) config: Config,
     pub(crate) blocks: BlockTable,
-    pub(crate) small: BlockPool,
-    pub(crate) large: BlockPool,
+    pub(crate) pools: PoolTable,
+    pub(crate) expandable: ExpandableTable,
     pub(crate) stats: DeviceStats,
     /// The largest `total_allocated` that is allowed, where a memory fraction is set.
     pub(crate) limit: Option<u64>,
@@ -86,8 +96,8 @@ impl Device {
             index,
             config,
             blocks: BlockTable::default(),
-            small: BlockPool::new(order),
-            large: BlockPool::new(order),
+            pools: PoolTable::new(order),
+            expandable: ExpandableTable::default(),
             stats: DeviceStats { max_split_size, ..DeviceStats::default() },
             limit: None,
             fraction: 1.0,
@@ -107,11 +117,12 @@ impl Device {
             #[cfg(debug_assertions)]
             steps: 0,
         };
-        Self { index, driver, state: Mutex::new(state) }
+        let watched = driver.witness().is_some_and(|witness| witness.watches());
+        Self { index, driver, watched, contexts: ContextGate::default(), state: Mutex::new(state) }
     }
 
     pub(crate) fn lock(&self) -> Locked<'_> {
-        Locked { device: self, guard: Some(lock(&self.state)) }
+        Locked { device: self, guard: Some(lock(&self.state)), called: Cell::new(false) }
     }
 }
 
@@ -124,6 +135,8 @@ impl Drop for Device {
             let _ = locked.synchronize_devices();
         }
         let _ = locked.release_blocks();
+        let _ = locked.release_unmapped_segments();
+        locked.expandable.settle(&*self.driver);
         let queued = locked.event_queues.iter().flat_map(|(_, queue)| queue).map(|(event, _)| event);
         for event in locked.idle_events.iter().chain(queued) {
             let _ = self.driver.event_destroy(*event);
@@ -139,13 +152,6 @@ impl fmt::Debug for Device {
 }
 
 impl DeviceState {
-    pub(crate) fn pool(&mut self, pool: PoolId) -> &mut BlockPool {
-        match pool {
-            PoolId::Small => &mut self.small,
-            PoolId::Large => &mut self.large,
-        }
-    }
-
     pub(crate) fn stream(&self, raw: u64) -> StreamHandle {
         StreamHandle { device: self.index, raw }
     }
@@ -162,20 +168,57 @@ pub(crate) struct Locked<'a> {
     pub(crate) device: &'a Device,
     /// `None` only inside `unlocked`.
     guard: Option<MutexGuard<'a, DeviceState>>,
+    /// Whether the driver was called: work may have run then, and have left what it owned.
+    called: Cell<bool>,
 }
 
 impl Locked<'_> {
     /// Gives the lock up for the length of a call. Nothing learnt before it holds after it.
     pub(crate) fn unlocked<R>(&mut self, call: impl FnOnce() -> R) -> R {
-        self.check();
-        self.guard = None;
+        let caller = self.trace.caller();
+        self.give_up();
+        self.called.set(true);
         let result = call();
         self.guard = Some(lock(&self.device.state));
+        self.trace.set_caller(caller);
         result
     }
 
+    /// Gives the lock up, and does what was left for then. The device may be gone after it.
+    #[inline]
+    fn give_up(&mut self) {
+        self.check();
+        let outbox = self.trace.leave();
+        self.guard = None;
+        if let Some(outbox) = outbox {
+            outbox.deliver();
+        }
+    }
+
     pub(crate) fn driver(&self) -> &dyn Driver {
+        self.called.set(true);
         &*self.device.driver
+    }
+
+    /// Tells a driver that watches of a block that is handed out.
+    #[inline]
+    pub(crate) fn tell_handed_out(&self, id: BlockId) {
+        if self.device.watched
+            && let Some(witness) = self.device.driver.witness()
+        {
+            let block = &self.blocks[id];
+            witness.handed_out(DevicePtr(block.ptr), block.requested, self.stream(block.stream));
+        }
+    }
+
+    /// Tells it of one that is taken back.
+    #[inline]
+    pub(crate) fn tell_taken_back(&self, address: u64) {
+        if self.device.watched
+            && let Some(witness) = self.device.driver.witness()
+        {
+            witness.taken_back(DevicePtr(address));
+        }
     }
 
     /// The invariants, in debug builds: at every step while blocks are few, at every 64th when they are many.
@@ -206,8 +249,13 @@ impl DerefMut for Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
+        // Without the lock the device may end. What work owned may be memory of it, whose end takes the lock.
+        let called = self.called.get().then(|| Arc::clone(&self.device.driver));
         if self.guard.is_some() {
-            self.check();
+            self.give_up();
+        }
+        if let Some(driver) = called {
+            driver.settle();
         }
     }
 }

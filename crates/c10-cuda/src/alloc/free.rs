@@ -1,5 +1,6 @@
 //! Freeing: at once, or when other streams have passed (`free`, `free_block`, `try_merge`).
 
+use super::block::Block;
 use super::device::{Device, DeviceState, Locked};
 use super::ids::BlockId;
 use super::report::Reported;
@@ -14,7 +15,7 @@ impl Locked<'_> {
         assert!(block.allocated, "a block that is handed out is freed once");
         block.allocated = false;
         let (ptr, size, requested, stream) = (block.ptr, block.size, block.requested, block.stream);
-        let is_small = block.pool.is_small();
+        let is_small = block.pool.is_small;
         let waits = !block.stream_uses.is_empty();
         self.stats.allocation.decrease(is_small, 1);
         self.stats.allocated_bytes.decrease(is_small, size as i64);
@@ -22,6 +23,7 @@ impl Locked<'_> {
             self.stats.oversize_allocations.decrease(1);
         }
         self.record(TraceAction::FreeRequested, ptr, requested, stream);
+        self.tell_taken_back(ptr);
         if waits {
             self.insert_events(id);
         } else {
@@ -42,18 +44,11 @@ impl DeviceState {
     pub(crate) fn free_block(&mut self, id: BlockId) {
         let block = &self.blocks[id];
         debug_assert!(block.is_free());
-        let (size, requested, is_small) = (block.size as i64, block.requested as i64, block.pool.is_small());
-        let (prev, next) = (block.prev, block.next);
+        let (size, requested, is_small) = (block.size as i64, block.requested as i64, block.pool.is_small);
+        let is_expandable = block.expandable.is_some();
         self.record(TraceAction::FreeCompleted, block.ptr, block.requested, block.stream);
 
-        let mut split_blocks = 0;
-        let mut split_bytes = 0;
-        for neighbour in [prev, next].into_iter().flatten() {
-            if let Some(subsumed) = self.try_merge(id, neighbour) {
-                split_blocks -= 1;
-                split_bytes -= subsumed as i64;
-            }
-        }
+        let (mut split_blocks, mut split_bytes) = self.merge_neighbours(id);
         self.insert_free(id);
         let block = &self.blocks[id];
         if block.is_split() {
@@ -61,34 +56,55 @@ impl DeviceState {
             split_bytes += block.size as i64;
         }
         let stats = &mut self.stats;
-        stats.inactive_split.change(is_small, split_blocks);
-        stats.inactive_split_bytes.change(is_small, split_bytes);
+        if !is_expandable {
+            stats.inactive_split.change(is_small, split_blocks);
+            stats.inactive_split_bytes.change(is_small, split_bytes);
+        }
         stats.active.decrease(is_small, 1);
         stats.active_bytes.decrease(is_small, size);
         stats.requested_bytes.decrease(is_small, requested);
     }
 
+    /// Makes a block, which is in no set, one with its free neighbours that are mapped or unmapped as it is. What
+    /// that changes in the number and the bytes of free blocks.
+    pub(crate) fn merge_neighbours(&mut self, id: BlockId) -> (i64, i64) {
+        let (prev, next) = (self.blocks[id].prev, self.blocks[id].next);
+        let mut change = (0, 0);
+        for neighbour in [prev, next].into_iter().flatten() {
+            if let Some(subsumed) = self.try_merge(id, neighbour) {
+                change = (change.0 - 1, change.1 - subsumed as i64);
+            }
+        }
+        change
+    }
+
     /// Makes the free neighbour `from` a part of `into`, and gives its size.
     fn try_merge(&mut self, into: BlockId, from: BlockId) -> Option<u64> {
-        if !self.blocks[from].is_free() {
+        let neighbour = &self.blocks[from];
+        if !neighbour.is_free() || neighbour.mapped != self.blocks[into].mapped {
             return None;
         }
-        self.remove_free(from);
-        let from_block = self.blocks.remove(from);
+        if neighbour.mapped {
+            self.remove_free(from);
+        } else {
+            self.remove_unmapped(from);
+        }
+        let Block { ptr, size, prev, next, .. } = self.blocks[from];
+        self.blocks.remove(from);
         let block = &mut self.blocks[into];
-        block.size += from_block.size;
+        block.size += size;
         if block.prev == Some(from) {
-            block.ptr = from_block.ptr;
-            block.prev = from_block.prev;
-            if let Some(before) = from_block.prev {
+            block.ptr = ptr;
+            block.prev = prev;
+            if let Some(before) = prev {
                 self.blocks[before].next = Some(into);
             }
         } else {
-            block.next = from_block.next;
-            if let Some(after) = from_block.next {
+            block.next = next;
+            if let Some(after) = next {
                 self.blocks[after].prev = Some(into);
             }
         }
-        Some(from_block.size)
+        Some(size)
     }
 }

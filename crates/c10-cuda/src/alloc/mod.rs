@@ -28,6 +28,7 @@ mod block_table;
 mod size_bins;
 mod free_set;
 mod pool;
+mod expandable;
 mod device;
 mod owner;
 mod allocate;
@@ -45,18 +46,25 @@ mod fraction;
 mod queries;
 mod stats;
 mod summary;
+mod memory_stats;
 mod snapshot;
+mod snapshot_file;
 mod restore;
+mod context;
 mod trace;
+mod trace_ring;
 mod invariants;
 pub(crate) mod policy;
 mod c10;
 
 pub use callbacks::{FreeMemoryCallback, OutOfMemoryObserver};
+pub use context::{Context, ContextProvider, Contexts, Frame, GatheredContext, RecordContext};
+pub use memory_stats::memory_stats;
 pub use snapshot::{BlockInfo, BlockState, SegmentInfo, Snapshot};
 pub use stats::DeviceStats;
 pub use summary::memory_summary;
-pub use trace::{History, TraceAction, TraceEntry};
+pub use trace::{CompileContext, History, TraceAction, TraceEntry, TraceTracker};
+pub(crate) use trace_ring::now as clock_now;
 
 use std::fmt;
 use std::ptr;
@@ -96,8 +104,8 @@ impl CachingAllocator {
     /// An allocator for the devices of a driver, with a [`Runtime`] of its own.
     ///
     /// # Errors
-    /// [`ErrorKind::NotImplemented`] for a configuration that asks for expandable segments, captures or the
-    /// `cudaMallocAsync` backend; [`ErrorKind::Config`] for one whose numbers are out of range; what the driver
+    /// [`ErrorKind::NotImplemented`] for a configuration that asks for captures or the `cudaMallocAsync`
+    /// backend; [`ErrorKind::Config`] for one whose numbers are out of range; what the driver
     /// reports.
     pub fn new(driver: Arc<dyn Driver>, config: Config) -> Result<Self> {
         Self::with_runtime(Runtime::new(driver), config)
@@ -177,7 +185,9 @@ impl CachingAllocator {
 
     /// A block that is handed out, and the lock under which it is still only ours.
     fn obtain<'a>(&self, device: &'a Device, bytes: u64, stream: u64) -> Result<(Locked<'a>, BlockId)> {
+        let caller = device.contexts.gather(RecordContext::State);
         let mut locked = device.lock();
+        locked.trace.set_caller(caller);
         match locked.malloc(bytes, stream, &self.0.callbacks) {
             Ok(id) => Ok((locked, id)),
             Err(refused) => Err(oom::refuse(locked, refused, &self.0.callbacks)),
@@ -239,7 +249,12 @@ impl CachingAllocator {
     /// # Errors
     /// The first that the driver reports, after all that can be given back has been.
     pub fn empty_cache(&self) -> Result<()> {
-        let release = |device: &Arc<Device>| device.lock().release_cached_blocks();
+        let release = |device: &Arc<Device>| {
+            let caller = device.contexts.gather(RecordContext::All);
+            let mut locked = device.lock();
+            locked.trace.set_caller(caller);
+            locked.release_cached_blocks()
+        };
         Ok(self.0.devices.iter().map(release).fold(Ok(()), Result::and)?)
     }
 
@@ -315,14 +330,13 @@ fn record_use(device: &Device, index: u32, stream: StreamHandle) {
 
 /// What observers are told of a new block, and its address.
 fn handed_out(locked: &Locked<'_>, id: BlockId) -> (u64, Reported) {
+    locked.tell_handed_out(id);
     let block = &locked.blocks[id];
     (block.ptr, Reported::new(locked, block.ptr, block.size as i64))
 }
 
 fn refuse_unsupported(config: &Config) -> Result<()> {
-    let what = if config.expandable_segments {
-        "expandable_segments:True"
-    } else if config.graph_capture_record_stream_reuse {
+    let what = if config.graph_capture_record_stream_reuse {
         "graph_capture_record_stream_reuse:True"
     } else if config.backend == Backend::CudaMallocAsync {
         "backend:cudaMallocAsync"

@@ -4,9 +4,9 @@ use c10_core::{DataPtr, DeviceIndex};
 
 use super::device::DeviceState;
 use super::ids::BlockId;
-use super::{CachingAllocator, DeviceStats, History, Snapshot, memory_summary, oom};
+use super::{CachingAllocator, DeviceStats, History, Snapshot, TraceTracker, memory_summary, oom};
 use crate::driver::{DevicePtr, DriverError, MemoryInfo};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 
 /// # Errors
 /// All calls that name a device return [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when
@@ -67,19 +67,21 @@ impl CachingAllocator {
         let device = self.device(device)?;
         let driver_free = device.driver.memory_info(device.index)?.free;
         let locked = device.lock();
-        let free = locked.large.free.iter().chain(locked.small.free.iter());
+        let free = locked.pools.iter().flat_map(|pool| pool.free.iter(&locked.blocks));
         Ok(free.map(|id| locked.blocks[id].size).max().unwrap_or(0).max(driver_free))
     }
 
     /// The first address and the size in bytes of the segment that holds the memory (`getBaseAllocation`).
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for memory that is not this allocator's.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for memory that is not this allocator's;
+    /// [`ErrorKind::NotImplemented`](crate::ErrorKind::NotImplemented) for memory of an expandable segment, which
+    /// is no one allocation of the driver.
     pub fn base_allocation(&self, ptr: &DataPtr) -> Result<(DevicePtr, u64)> {
         let (device, index) = self.own_block(ptr, "base_allocation")?;
         let locked = device.lock();
         let id = locked.blocks.id_at(index).expect("a context is out, so its slot holds a block");
-        Ok(locked.segment_of(id))
+        locked.segment_of(id)
     }
 
     /// [`base_allocation`](Self::base_allocation) for memory of a raw call.
@@ -89,7 +91,7 @@ impl CachingAllocator {
     pub fn base_allocation_raw(&self, ptr: DevicePtr) -> Result<(DevicePtr, u64)> {
         let found = self.find_raw(|state| state.raw.get(&ptr.0).copied());
         let (locked, id) = found.ok_or_else(|| oom::foreign("base_allocation_raw", &ptr.to_string()))?;
-        Ok(locked.segment_of(id))
+        locked.segment_of(id)
     }
 
     /// All segments and blocks, and what was recorded, if that is asked for; the devices one after the other.
@@ -109,7 +111,29 @@ impl CachingAllocator {
     /// (`torch.cuda.memory._record_memory_history`).
     pub fn record_history(&self, history: Option<History>) {
         for device in &self.0.devices {
+            device.contexts.set(history.as_ref().and_then(|h| h.contexts.as_ref()));
             device.lock().trace.set(history.clone());
+        }
+    }
+
+    /// Puts a remark into what is recorded of a device, as an entry of its own.
+    pub fn annotate(&self, text: &str, device: DeviceIndex) -> Result<()> {
+        let mut locked = self.device(device)?.lock();
+        let stream = locked.stream(0);
+        locked.trace.annotate(text, stream);
+        Ok(())
+    }
+
+    /// What later entries of a device carry, until it is set anew (`torch.cuda.memory._set_memory_metadata`).
+    pub fn set_user_metadata(&self, metadata: Option<&str>, device: DeviceIndex) -> Result<()> {
+        self.device(device)?.lock().trace.set_user_metadata(metadata.map(Into::into));
+        Ok(())
+    }
+
+    /// Tells `tracker` of every entry from here on, on all devices (`attachAllocatorTraceTracker`).
+    pub fn attach_trace_tracker(&self, tracker: TraceTracker) {
+        for device in &self.0.devices {
+            device.lock().trace.attach(TraceTracker::clone(&tracker));
         }
     }
 
@@ -132,8 +156,14 @@ impl CachingAllocator {
 
 impl DeviceState {
     /// The segment of a block: its first address and its size.
-    fn segment_of(&self, id: BlockId) -> (DevicePtr, u64) {
+    fn segment_of(&self, id: BlockId) -> Result<(DevicePtr, u64)> {
         let mut first = &self.blocks[id];
+        if first.expandable.is_some() {
+            return Err(Error::new(
+                ErrorKind::NotImplemented,
+                format!("base_allocation: the memory at {:#x} is of an expandable segment", first.ptr),
+            ));
+        }
         while let Some(prev) = first.prev {
             first = &self.blocks[prev];
         }
@@ -141,6 +171,6 @@ impl DeviceState {
         while let Some(next) = last.next {
             last = &self.blocks[next];
         }
-        (DevicePtr(first.ptr), last.end() - first.ptr)
+        Ok((DevicePtr(first.ptr), last.end() - first.ptr))
     }
 }

@@ -1,6 +1,7 @@
 //! [`Snapshot`]: all segments and blocks as data, with what was recorded (`torch.cuda.memory_snapshot`).
 
 use super::block::Block;
+use super::context::Context;
 use super::device::DeviceState;
 use super::ids::BlockId;
 use super::trace::{TraceAction, TraceEntry};
@@ -18,7 +19,7 @@ pub struct Snapshot {
     pub config: Config,
 }
 
-/// One allocation of the driver. Sizes are in bytes.
+/// One allocation of the driver, or one row of mapped pages of an expandable segment. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentInfo {
     /// Its stream, and by that its device.
@@ -37,12 +38,16 @@ pub struct SegmentInfo {
     pub active_size: u64,
     /// Whether it serves requests above 1 MiB.
     pub is_large: bool,
+    /// Whether it is a part of an expandable segment.
+    pub is_expandable: bool,
     /// In order of addresses, without gaps.
     pub blocks: Vec<BlockInfo>,
+    /// Where the program was when it came from the driver, if that was gathered.
+    pub context: Option<Context>,
 }
 
 /// One block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockInfo {
     /// Its size.
     pub size: u64,
@@ -52,6 +57,8 @@ pub struct BlockInfo {
     pub gc_counter: u64,
     /// What it is doing.
     pub state: BlockState,
+    /// Where the program was when it asked for it, if that was gathered; free blocks have none.
+    pub context: Option<Context>,
 }
 
 /// What a block is doing.
@@ -79,7 +86,8 @@ impl BlockState {
 impl DeviceState {
     /// The device's segments by address.
     pub(crate) fn segments(&self) -> Vec<SegmentInfo> {
-        let heads = self.blocks.iter().filter(|(_, block)| block.prev.is_none());
+        let follows = |block: &Block| block.prev.is_some_and(|prev| self.blocks[prev].mapped);
+        let heads = self.blocks.iter().filter(|(_, block)| block.mapped && !follows(block));
         let mut segments: Vec<_> = heads.map(|(id, head)| self.segment(id, head)).collect();
         segments.sort_by_key(|segment| segment.address);
         segments
@@ -100,11 +108,13 @@ impl DeviceState {
             requested_size: 0,
             allocated_size: 0,
             active_size: 0,
-            is_large: !head.pool.is_small(),
+            is_large: !head.pool.is_small,
+            is_expandable: head.expandable.is_some(),
             blocks: Vec::new(),
+            context: self.trace.segment_context(head.ptr).cloned(),
         };
         let mut at = Some(id);
-        while let Some(id) = at {
+        while let Some(id) = at.filter(|id| self.blocks[*id].mapped) {
             let block = &self.blocks[id];
             let info = self.block(block);
             segment.total_size += info.size;
@@ -127,8 +137,9 @@ impl DeviceState {
             (false, false) => BlockState::ActivePendingFree,
             (false, true) => BlockState::Inactive,
         };
-        let pool = if block.pool.is_small() { &self.small } else { &self.large };
+        let pool = &self.pools[block.pool];
         let gc_counter = pool.get_free_blocks_call_count - block.gc_count_base;
-        BlockInfo { size: block.size, requested_size: block.requested, gc_counter, state }
+        let context = self.trace.block_context(block.ptr).cloned();
+        BlockInfo { size: block.size, requested_size: block.requested, gc_counter, state, context }
     }
 }

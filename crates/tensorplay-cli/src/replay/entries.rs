@@ -10,7 +10,8 @@ use c10_cuda::alloc::{History, TraceAction, TraceEntry};
 use c10_cuda::driver::sim::SimDriver;
 
 /// The calls that get lines of their own.
-pub(super) const CALLS: [&str; 2] = ["malloc", "free"];
+pub(super) const CALLS: [&str; 8] =
+    ["malloc", "free", "reserve", "free_range", "create", "map", "unmap", "release"];
 
 thread_local! {
     /// Whose calls are the time: a clock is a plain function.
@@ -29,6 +30,7 @@ fn record_on(allocator: &CachingAllocator) {
         skip_actions: vec![TraceAction::Snapshot],
         clock: Some(calls_so_far),
         clear: true,
+        ..History::default()
     }));
 }
 

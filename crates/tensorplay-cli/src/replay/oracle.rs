@@ -28,6 +28,11 @@ const LARGEST_REQUEST: u64 = 1 << 60;
 const DRIVER_OUT_OF_MEMORY: &str = "CUDA error: out of memory Search for `cudaErrorMemoryAllocation' in \
     https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information. ";
 
+/// What PyTorch says of the base of memory in an expandable segment.
+const NO_BASE_OF_EXPANDABLE: &str = "Tensors allocated with expandable_segments:True cannot be shared between \
+    processes. Consider using expandable_segments:False in data loading workers via \
+    torch.cuda.memory._set_allocator_settings('expandable_segments:False')";
+
 /// Why a run ended early.
 #[derive(Debug)]
 pub(crate) enum Stop {
@@ -189,6 +194,9 @@ impl Oracle {
         let Some(ptr) = self.live.get(&id) else { return Ok(Answer::Skip) };
         match self.allocator.base_allocation(ptr) {
             Ok((base, bytes)) => Ok(Answer::Echo(format!(" {} size {bytes}", self.segments.place(base.0)))),
+            Err(error) if error.kind() == ErrorKind::NotImplemented => {
+                Ok(Answer::Refused(NO_BASE_OF_EXPANDABLE.into()))
+            }
             Err(error) if error.kind() == ErrorKind::InvalidArgument => {
                 let address = ptr.as_ptr().addr() as u64;
                 let address = if ptr.is_null() { "0".into() } else { format!("{:#x}", stand_in(address)) };
@@ -220,7 +228,12 @@ impl Oracle {
             Err(error) if error.kind() == ErrorKind::OutOfMemory => {
                 Ok(Answer::Refused(DRIVER_OUT_OF_MEMORY.into()))
             }
-            Err(error) => Err(error.into()),
+            Err(error) => match error.driver() {
+                Some(refused) if refused.call == "reserve" => {
+                    Ok(Answer::Refused(format!("CUDA driver error: {}", refused.status)))
+                }
+                _ => Err(error.into()),
+            },
         }
     }
 
@@ -302,6 +315,22 @@ impl Segments {
                 let place = self.place(base);
                 let (_, bytes) = self.live.remove(&base)?;
                 Some(format!("driver segment_free {} {place}", bytes.next_multiple_of(UNIT)))
+            }
+            ("reserve", None) => {
+                self.live.insert(base, (self.count, call.bytes));
+                self.count += 1;
+                Some(format!("driver va_reserve {} {}", call.bytes, self.place(base)))
+            }
+            ("free_range", None) => {
+                let place = self.place(base);
+                self.live.remove(&base)?;
+                Some(format!("driver va_free {} {place}", call.bytes))
+            }
+            ("create", None) => Some(format!("driver phys_alloc {} -", call.bytes)),
+            ("create", Some(_)) => Some(format!("driver phys_alloc_failed {} -", call.bytes)),
+            ("release", None) => Some(format!("driver phys_free {} -", call.bytes)),
+            ("map" | "unmap", None) => {
+                Some(format!("driver {} {} {}", call.name, call.bytes, self.place(base)))
             }
             _ => None,
         }

@@ -251,6 +251,8 @@ fn segment_info(segment: &InitialSegment, stream: StreamHandle) -> SegmentInfo {
         allocated_size: 0,
         active_size: 0,
         is_large: !segment.is_small,
+        is_expandable: false,
         blocks: blocks.collect(),
+        context: None,
     }
 }

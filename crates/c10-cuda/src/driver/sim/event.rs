@@ -56,6 +56,7 @@ impl State {
     pub(super) fn event_destroy(&mut self, handle: EventHandle) -> Result<(), Status> {
         let id = self.event_id(handle)?;
         self.events.remove(id);
+        self.watch(|races| races.event_ended(handle));
         Ok(())
     }
 
@@ -65,6 +66,7 @@ impl State {
         if handle.device != stream.device {
             return Err(Status::InvalidHandle);
         }
+        self.watch(|races| races.records(on, stream.device, handle));
         let (place, end_ns) = self.issue(on, Item::Record, 0, 0);
         let event = self.events.get_mut(id).ok_or(Status::InvalidHandle)?;
         event.recorded = Some(Recorded { stream: on, place, end_ns });
@@ -76,8 +78,12 @@ impl State {
         self.streams.get(recorded.stream).is_none_or(|s| s.done >= recorded.place)
     }
 
-    pub(super) fn event_query(&self, handle: EventHandle) -> Result<bool, Status> {
-        Ok(self.event(handle)?.recorded.is_none_or(|recorded| self.is_complete(recorded)))
+    pub(super) fn event_query(&mut self, handle: EventHandle) -> Result<bool, Status> {
+        let ready = self.event(handle)?.recorded.is_none_or(|recorded| self.is_complete(recorded));
+        if ready {
+            self.watch(|races| races.host_saw_event(handle));
+        }
+        Ok(ready)
     }
 
     pub(super) fn event_synchronize(&mut self, handle: EventHandle) -> Result<(), Status> {
@@ -85,6 +91,8 @@ impl State {
             self.run_to(recorded.stream, recorded.place);
             self.clock.waited_until(recorded.end_ns);
         }
+        self.watch(|races| races.host_saw_event(handle));
+        self.release_beyond_threshold(handle.device)?;
         self.tell_fault(handle.device)
     }
 

@@ -16,7 +16,7 @@ use super::stream::PRIORITY_RANGE;
 use super::work::End;
 use crate::driver::{
     CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle, IpcHandle, KernelLaunch,
-    MemoryInfo, PhysHandle, Result, Status, StreamHandle, VaRange, sealed,
+    MemPoolInfo, MemoryInfo, PhysHandle, Result, Status, StreamHandle, VaRange, Witness, sealed,
 };
 
 impl Site {
@@ -52,6 +52,16 @@ impl Driver for SimDriver {
         self.count()
     }
 
+    fn witness(&self) -> Option<&dyn Witness> {
+        Some(self)
+    }
+
+    fn settle(&self) {
+        if self.has_remains() {
+            self.end_remains();
+        }
+    }
+
     fn device_props(&self, device: DeviceIndex) -> Result<DeviceProps> {
         self.call(CallName::DeviceProps, Site::device(device), |s, _| {
             Ok(DeviceProps {
@@ -79,6 +89,7 @@ impl Driver for SimDriver {
         })
     }
 
+    #[track_caller]
     unsafe fn free(&self, ptr: DevicePtr) -> Result<()> {
         self.call(CallName::Free, Site::at(ptr, 0), |s, site| {
             site.bytes = s.free(ptr)?;
@@ -98,6 +109,7 @@ impl Driver for SimDriver {
         })
     }
 
+    #[track_caller]
     unsafe fn free_range(&self, range: VaRange) -> Result<()> {
         self.call(CallName::FreeRange, Site::at(range.base, range.bytes), |s, _| s.free_range(range))
     }
@@ -118,8 +130,59 @@ impl Driver for SimDriver {
         self.call(CallName::SetAccess, Site::at(at, bytes), |s, _| s.set_access(at, bytes, devices))
     }
 
+    #[track_caller]
     unsafe fn unmap(&self, at: DevicePtr, bytes: u64) -> Result<()> {
         self.call(CallName::Unmap, Site::at(at, bytes), |s, _| s.unmap(at, bytes))
+    }
+
+    #[track_caller]
+    fn malloc_async(&self, bytes: u64, stream: StreamHandle) -> Result<DevicePtr> {
+        self.call(CallName::MallocAsync, Site { bytes, ..Site::on(stream) }, |s, site| {
+            site.ptr = s.malloc_async(bytes, stream)?;
+            Ok(site.ptr)
+        })
+    }
+
+    #[track_caller]
+    unsafe fn free_async(&self, ptr: DevicePtr, stream: StreamHandle) -> Result<()> {
+        self.call(CallName::FreeAsync, Site { ptr, ..Site::on(stream) }, |s, site| {
+            site.bytes = s.free_async(ptr, stream)?;
+            Ok(())
+        })
+    }
+
+    fn mem_pool_info(&self, device: DeviceIndex) -> Result<MemPoolInfo> {
+        self.call(CallName::MemPoolInfo, Site::device(device), |s, _| s.mem_pool_info(device))
+    }
+
+    fn mem_pool_reset_peaks(&self, device: DeviceIndex) -> Result<()> {
+        let site = Site::device(device);
+        self.call(CallName::MemPoolResetPeaks, site, |s, _| s.mem_pool_reset_peaks(device))
+    }
+
+    fn mem_pool_set_release_threshold(&self, device: DeviceIndex, bytes: u64) -> Result<()> {
+        let site = Site::bytes(device, bytes);
+        self.call(CallName::MemPoolSetReleaseThreshold, site, |s, _| s.set_release_threshold(device, bytes))
+    }
+
+    fn mem_pool_trim(&self, device: DeviceIndex, keep: u64) -> Result<()> {
+        self.call(CallName::MemPoolTrim, Site::bytes(device, keep), |s, _| s.mem_pool_trim(device, keep))
+    }
+
+    fn mem_pool_set_access(&self, device: DeviceIndex, peer: DeviceIndex) -> Result<()> {
+        let site = Site::device(device);
+        self.call(CallName::MemPoolSetAccess, site, |s, _| s.mem_pool_set_access(device, peer))
+    }
+
+    fn graph_memory_info(&self, device: DeviceIndex) -> Result<MemPoolInfo> {
+        // A graph's memory is an address until the graph runs, and graphs do not run here.
+        self.call(CallName::GraphMemoryInfo, Site::device(device), |s, _| {
+            s.device(device).map(|_| MemPoolInfo::default())
+        })
+    }
+
+    fn graph_memory_reset_peaks(&self, device: DeviceIndex) -> Result<()> {
+        self.call(CallName::GraphMemoryResetPeaks, Site::device(device), |s, _| s.device(device).map(drop))
     }
 
     fn stream_priority_range(&self, device: DeviceIndex) -> Result<(i32, i32)> {
@@ -185,6 +248,7 @@ impl Driver for SimDriver {
         self.call(CallName::EventElapsedMs, site, |s, _| s.event_elapsed_ms(start, end))
     }
 
+    #[track_caller]
     unsafe fn copy(&self, dst: CopyEnd, src: CopyEnd, bytes: u64, stream: StreamHandle) -> Result<()> {
         let ptr = match (dst, src) {
             (CopyEnd::Device(ptr), _) | (CopyEnd::Host(_), CopyEnd::Device(ptr)) => ptr,
@@ -204,6 +268,7 @@ impl Driver for SimDriver {
         })
     }
 
+    #[track_caller]
     unsafe fn fill(&self, dst: DevicePtr, value: u8, bytes: u64, stream: StreamHandle) -> Result<()> {
         let site = Site { ptr: dst, bytes, ..Site::on(stream) };
         self.call(CallName::Fill, site, |s, _| s.fill(stream, dst, value, bytes))
@@ -213,11 +278,24 @@ impl Driver for SimDriver {
         self.call(CallName::HostAlloc, Site::bytes(0, bytes), |s, _| s.host_alloc(bytes))
     }
 
+    #[track_caller]
     unsafe fn host_free(&self, ptr: NonNull<u8>) -> Result<()> {
         self.call(CallName::HostFree, Site::device(0), |s, site| {
             site.bytes = s.pinned.forget(ptr)?;
+            s.watch(|races| races.host_freed(ptr.as_ptr().addr() as u64, site.bytes));
             // SAFETY: it was live until the line above, with these bytes; the caller says that nobody uses it.
             unsafe { free_pinned(ptr, site.bytes) };
+            Ok(())
+        })
+    }
+
+    unsafe fn host_register(&self, ptr: NonNull<u8>, bytes: u64) -> Result<()> {
+        self.call(CallName::HostRegister, Site::bytes(0, bytes), |s, _| s.pinned.register(ptr, bytes))
+    }
+
+    unsafe fn host_unregister(&self, ptr: NonNull<u8>) -> Result<()> {
+        self.call(CallName::HostUnregister, Site::device(0), |s, site| {
+            site.bytes = s.pinned.unregister(ptr)?;
             Ok(())
         })
     }
@@ -250,9 +328,12 @@ impl Driver for SimDriver {
         self.call(CallName::IpcClose, site, |_, _| Err(Status::NotSupported))
     }
 
+    #[track_caller]
     unsafe fn launch(&self, stream: StreamHandle, kernel: KernelLaunch) -> Result<()> {
         // A kernel that is refused is dropped after the lock is: its body may own anything.
         let mut kernel = Some(kernel);
-        self.call(CallName::Launch, Site::on(stream), |s, _| s.launch(stream, &mut kernel))
+        let issued = self.call(CallName::Launch, Site::on(stream), |s, _| s.launch(stream, &mut kernel));
+        self.end_remains();
+        issued
     }
 }

@@ -34,6 +34,11 @@
 //! does, unless [`free_waits`](SimConfig::free_waits) is off. An event is a place in a queue. Times are
 //! virtual, and settled when work is issued.
 //!
+//! # Races
+//! With [`race_detector`](SimConfig::race_detector) on, every use of memory is looked at when it is issued: two that
+//! nothing orders, and one of memory that is freed, another's or nobody's, is a [`Race`] that names both places.
+//! Whether it goes well in this run does not matter.
+//!
 //! # Locks
 //! One mutex guards a machine, and each call takes it once. Kernels' bodies run under it: see
 //! [`KernelBody`](super::KernelBody).
@@ -52,8 +57,11 @@ mod host;
 mod host_bytes;
 mod kernel;
 mod log;
+mod mem_pool;
 mod memory;
 mod peer;
+mod race;
+mod remains;
 mod report;
 mod rng;
 mod schedule;
@@ -72,4 +80,5 @@ pub use config::{
 pub use driver::SimDriver;
 pub use fault::{FaultPlan, FaultRule, FaultWhen};
 pub use log::{Call, Work};
+pub use race::{Race, RaceKind, Use, in_frame};
 pub use report::{AccessFault, Touched, WorkFault};

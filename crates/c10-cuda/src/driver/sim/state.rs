@@ -9,7 +9,10 @@ use super::event::EventState;
 use super::fault::Faults;
 use super::host::Pinned;
 use super::log::{Call, Ring, Work};
+use super::mem_pool::MemPool;
 use super::memory::Memory;
+use super::race::Detector;
+use super::remains::Remains;
 use super::report::WorkFault;
 use super::schedule::Schedule;
 use super::slab::{Id, Slab};
@@ -32,6 +35,7 @@ pub(super) struct DeviceState {
     pub(super) in_use: u64,
     pub(super) malloc_space: Space,
     pub(super) va_space: Space,
+    pub(super) pool: MemPool,
     pub(super) default_stream: Id,
     /// The devices whose memory it may reach, by bit.
     pub(super) peers: u32,
@@ -53,6 +57,9 @@ pub(super) struct State {
     pub(super) schedule: Schedule,
     pub(super) faults: Faults,
     pub(super) work_faults: Vec<WorkFault>,
+    /// Bodies that have run and are to be dropped without the lock.
+    pub(super) remains: Vec<Remains>,
+    pub(super) races: Option<Box<Detector>>,
     pub(super) calls: Ring<Call>,
     pub(super) work: Ring<Work>,
     pub(super) counts: [u64; CallName::COUNT],
@@ -72,6 +79,7 @@ impl State {
                 in_use: 0,
                 malloc_space: Space::new(base, MALLOC_SPAN),
                 va_space: Space::new(base + MALLOC_SPAN, reservable),
+                pool: MemPool::default(),
                 default_stream: default_stream.expect("the first streams have numbers"),
                 peers: 0,
                 fault_untold: false,
@@ -89,6 +97,8 @@ impl State {
             schedule: Schedule::new(config.completion),
             faults: Faults::new(config.faults),
             work_faults: Vec::new(),
+            remains: Vec::new(),
+            races: config.race_detector.then(|| Box::new(Detector::new())),
             calls: Ring::new(config.log_calls),
             work: Ring::new(config.log_calls),
             counts: [0; CallName::COUNT],
@@ -122,7 +132,7 @@ impl State {
         if self.faults.is_empty() {
             return None;
         }
-        let takes_memory = matches!(name, CallName::Malloc | CallName::Create);
+        let takes_memory = matches!(name, CallName::Malloc | CallName::Create | CallName::MallocAsync);
         let would_use = match self.devices.get(usize::from(device)) {
             Some(state) if takes_memory => {
                 Some(state.in_use.saturating_add(round_up(bytes).unwrap_or(u64::MAX)))

@@ -4,6 +4,7 @@ use super::access::{Piece, Toucher};
 use super::driver::as_work;
 use super::host_bytes::HostRange;
 use super::kernel::run_body;
+use super::remains::Remains;
 use super::report::{AccessFault, Touched, WorkFault};
 use super::slab::Id;
 use super::state::State;
@@ -19,6 +20,8 @@ pub(super) enum Item {
     Record,
     /// Nothing behind it runs before `stream` has run up to `place`.
     Wait { stream: Id, place: u64 },
+    /// A place from which on a range of a pool is not used.
+    Free,
     /// Moves bytes.
     Copy { dst: End, src: End, bytes: u64 },
     /// Sets bytes to one value.
@@ -34,11 +37,30 @@ pub(super) enum End {
     Host(HostRange),
 }
 
+impl End {
+    /// What a copy does to memory of a device here.
+    pub(super) fn on_device(&self, bytes: u64, write: bool) -> Option<Touched> {
+        match *self {
+            Self::Device(ptr) => Some(Touched { ptr, bytes, write }),
+            Self::Host(_) => None,
+        }
+    }
+
+    /// What it does to memory of the host here, by the host's address.
+    pub(super) fn on_host(&self, bytes: u64, write: bool) -> Option<Touched> {
+        match self {
+            Self::Device(_) => None,
+            Self::Host(host) => Some(Touched { ptr: DevicePtr(host.address()), bytes, write }),
+        }
+    }
+}
+
 impl Item {
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Record => "record",
             Self::Wait { .. } => "wait",
+            Self::Free => "free",
             Self::Copy { .. } => "copy",
             Self::Fill { .. } => "fill",
             Self::Kernel(kernel) => kernel.name,
@@ -72,14 +94,17 @@ impl State {
         let reach = self.device(on.device).map_or(0, |d| d.peers) | 1 << on.device;
         let mut who = Toucher { device: on.device, reach, by_copy: false, issued_at: queued.issued_at };
         let result = match queued.item {
-            Item::Record | Item::Wait { .. } => Ok(()),
+            Item::Record | Item::Wait { .. } | Item::Free => Ok(()),
             Item::Copy { dst, src, bytes } => {
                 who.by_copy = true;
                 self.run_copy(dst, src, bytes, &who)
             }
             Item::Fill { dst, value, bytes } => self.run_fill(dst, value, bytes, &who),
-            // What the body captured is dropped as part of the work, too.
-            Item::Kernel(kernel) => as_work(|| self.run_kernel(*kernel, &who)),
+            Item::Kernel(mut kernel) => {
+                let result = as_work(|| self.run_kernel(&mut kernel, &who));
+                self.remains.push(Remains { stream: on, name, body: kernel.body });
+                result
+            }
         };
         if let Err((range, fault)) = result {
             self.work_faults.push(WorkFault { stream: on, name, range, fault });
@@ -128,7 +153,7 @@ impl State {
         Ok(())
     }
 
-    fn run_kernel(&mut self, kernel: KernelLaunch, who: &Toucher) -> Result<(), Fault> {
+    fn run_kernel(&mut self, kernel: &mut KernelLaunch, who: &Toucher) -> Result<(), Fault> {
         let KernelLaunch { name: _, reads, writes, body } = kernel;
         let reads: Result<Vec<_>, Fault> =
             reads.iter().map(|a| Ok((self.touch(a.ptr, a.bytes, false, who)?, a.bytes))).collect();
