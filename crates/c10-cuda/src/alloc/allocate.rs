@@ -62,6 +62,9 @@ impl Locked<'_> {
         }
         self.process_events()?;
         let request = self.request(requested, stream);
+        if let Some(id) = self.planned_block(&request)? {
+            return Ok(id);
+        }
         let id = match self.get_free_block(&request) {
             Some(id) => id,
             None => match self.run_callbacks(&request, callbacks) {
@@ -134,7 +137,7 @@ impl Locked<'_> {
         }
     }
 
-    fn is_beyond_fraction(&self, total: u64) -> Result<bool, DriverError> {
+    pub(crate) fn is_beyond_fraction(&self, total: u64) -> Result<bool, DriverError> {
         let device_total = self.driver().device_props(self.device.index)?.total_memory;
         Ok(total as f64 > self.config.per_process_memory_fraction * device_total as f64)
     }

@@ -11,6 +11,8 @@
 //!   An entry of `raw` leads to a block that is handed out, at its address.
 //! - **I5.** The statistics are the sums over the blocks and segments.
 //! - **I6.** `total_allocated` is the sum of all mapped blocks, and what the driver has given and not got back.
+//! - **I8.** A block that is placed by a plan lies inside the arena, overlaps no other there, has no neighbours, is not
+//!   free, and is in no free set.
 //!
 //! `invariants.rs` checks them by these numbers, in debug builds whenever the lock is given up.
 //!
@@ -30,11 +32,12 @@ use super::context::ContextGate;
 use super::expandable::ExpandableTable;
 use super::ids::BlockId;
 use super::owner::OwnerTable;
+use super::policy::planned::{Arena, Recorder};
 use super::pool::PoolTable;
 use super::stats::DeviceStats;
 use super::trace::TraceAction;
 use super::trace_ring::TraceRing;
-use crate::config::Config;
+use crate::config::{Config, Placement};
 use crate::driver::{DevicePtr, Driver, DriverError, EventHandle, StreamHandle};
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 
@@ -77,6 +80,10 @@ pub(crate) struct DeviceState {
     pub(crate) idle_events: Vec<EventHandle>,
     /// The blocks that the raw calls have handed out, by address.
     pub(crate) raw: AddressMap<BlockId>,
+    /// The plan at work, where there is one.
+    pub(crate) arena: Option<Arena>,
+    /// Writes down what is asked for, while that is wanted.
+    pub(crate) recorder: Option<Recorder>,
     pub(crate) trace: TraceRing,
     pub(crate) owners: OwnerTable,
     /// Contexts handed out and not yet ended. While there are any, `keepalive` holds the device.
@@ -92,6 +99,10 @@ impl Device {
     pub(crate) fn new(index: DeviceIndex, driver: Arc<dyn Driver>, config: Config) -> Self {
         let order = config.order_of_equals;
         let max_split_size = config.max_split_size.map_or(-1, |size| size as i64);
+        let arena = match &config.placement {
+            Placement::Exact => None,
+            Placement::Planned(plan) => Some(Arena::new(Arc::clone(plan))),
+        };
         let state = DeviceState {
             index,
             config,
@@ -109,6 +120,8 @@ impl Device {
             stranded: Vec::new(),
             idle_events: Vec::new(),
             raw: AddressMap::default(),
+            arena,
+            recorder: None,
             trace: TraceRing::default(),
             owners: OwnerTable::default(),
             owned: 0,
@@ -157,6 +170,9 @@ impl DeviceState {
     }
 
     pub(crate) fn record(&mut self, action: TraceAction, address: u64, size: u64, stream: u64) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(action, address, size, stream);
+        }
         if self.trace.is_on() {
             self.trace.record(action, address, size, StreamHandle { device: self.index, raw: stream });
         }

@@ -44,6 +44,10 @@ impl DeviceState {
     pub(crate) fn free_block(&mut self, id: BlockId) {
         let block = &self.blocks[id];
         debug_assert!(block.is_free());
+        if let Some(ticket) = block.placed {
+            self.free_planned(id, ticket);
+            return;
+        }
         let (size, requested, is_small) = (block.size as i64, block.requested as i64, block.pool.is_small);
         let is_expandable = block.expandable.is_some();
         self.record(TraceAction::FreeCompleted, block.ptr, block.requested, block.stream);

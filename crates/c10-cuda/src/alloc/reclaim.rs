@@ -5,6 +5,7 @@ use super::allocate::Request;
 use super::block::Block;
 use super::device::Locked;
 use super::ids::{BlockId, PoolId};
+use super::policy::planned::Arena;
 use super::trace::TraceAction;
 use crate::driver::{DevicePtr, DriverError};
 
@@ -15,7 +16,12 @@ impl Locked<'_> {
         let waited = self.synchronize_and_free_events();
         let device = self.device;
         self.expandable.settle(&*device.driver);
-        waited.and(self.release_blocks())
+        let released = self.release_blocks();
+        if let Some(arena) = &mut self.arena {
+            // Memory is not short.
+            arena.allow();
+        }
+        waited.and(released)
     }
 
     /// Gives back every segment that is wholly free, and of expandable ones every page, the large pool's first; the
@@ -30,11 +36,14 @@ impl Locked<'_> {
                 result = result.and(self.release_block(id));
             }
         }
-        result
+        result.and(self.release_arena().map(drop))
     }
 
     /// Gives the segment at an address back if it is wholly free, and says whether it was.
     pub(crate) fn release_segment(&mut self, base: u64) -> Result<bool, DriverError> {
+        if self.arena.as_ref().and_then(Arena::range).is_some_and(|(start, _)| start == base) {
+            return self.release_arena();
+        }
         let is_whole = |block: &Block| block.expandable.is_none() && !block.is_split();
         let is_it = |id: &BlockId| self.blocks[*id].ptr == base && is_whole(&self.blocks[*id]);
         let found = self.pools.iter().flat_map(|pool| pool.free.iter(&self.blocks)).find(is_it);

@@ -26,6 +26,7 @@ mod expandable;
 mod guards;
 mod hooks;
 mod pinned;
+mod plan;
 mod pool_rules;
 mod races;
 mod races_alloc;

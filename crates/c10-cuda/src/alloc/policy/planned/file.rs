@@ -70,7 +70,7 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();
         write_parts(&self.parts, &mut text)?;
-        write!(f, "{text}checksum {:016x}\n", Fingerprint::of(text.as_bytes()))
+        writeln!(f, "{text}checksum {:016x}", Fingerprint::of(text.as_bytes()))
     }
 }
 

@@ -36,6 +36,9 @@ mod file;
 mod guide;
 mod occupancy;
 mod serving;
+mod arena;
+mod recorder;
+mod control;
 
 pub use plan::Plan;
 pub use recording::{Recording, RequestId};
@@ -43,4 +46,5 @@ pub use serving::PlanStats;
 pub use shape::Shape;
 pub use solve::{Limits, Progress};
 
-pub use serving::{Place, Serving};
+pub(crate) use arena::Arena;
+pub(crate) use recorder::Recorder;

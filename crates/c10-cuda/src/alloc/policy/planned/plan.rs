@@ -55,6 +55,13 @@ pub(super) struct Entry {
     pub(super) end: u32,
 }
 
+impl PartialEq for Plan {
+    /// Whether they have the same places for the same requests.
+    fn eq(&self, other: &Self) -> bool {
+        self.parts == other.parts
+    }
+}
+
 impl Plan {
     /// A plan for a recording of some shape. `go_on` is called every now and then, and ends the search with
     /// `false`; the best that has been found counts.

@@ -5,8 +5,9 @@
 //! - **P2.** A stream's requests are placed in its lane alone, which no other stream ever has.
 //! - **P3.** A request that is the next of the plan gets its place, if that is clear. See Note [Whose place it was]:
 //!   while nothing deviates this takes constant time.
-//! - **P4.** Any other goes wherever its lane has room, or is not served. From the first of these until a lap begins with
-//!   none of them left, what is held is also kept by address.
+//! - **P4.** One of the plan whose place is not clear goes wherever its lane has room, and so do all while the program is
+//!   not where the plan is. What the plan just does not have is not served, so that it stands in nobody's way. From the
+//!   first of these until a lap begins with none of them left, what is held is also kept by address.
 //!
 //! A request that is not the next one may be one that the plan does not have, or the plan may have some that the program
 //! leaves out, or the program has gone somewhere else altogether. The first is left alone. The second is assumed when
@@ -22,11 +23,11 @@ const AHEAD: u32 = 64;
 
 /// A place that is handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     /// Names it when it is given back.
-    pub ticket: u32,
+    pub(crate) ticket: u32,
     /// From the arena's bottom.
-    pub offset: u64,
+    pub(crate) offset: u64,
 }
 
 /// How a plan has done so far.
@@ -57,7 +58,7 @@ struct Held {
 
 /// A plan at work.
 #[derive(Debug)]
-pub struct Serving {
+pub(crate) struct Serving {
     plan: Arc<Plan>,
     /// The streams of lanes, as far as they have appeared.
     streams: Vec<u64>,
@@ -82,7 +83,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    pub fn new(plan: Arc<Plan>) -> Self {
+    pub(crate) fn new(plan: Arc<Plan>) -> Self {
         let count = plan.len();
         Self {
             plan,
@@ -102,7 +103,7 @@ impl Serving {
     }
 
     /// A place for a block of `size` bytes that `stream` asks for, if the arena has one.
-    pub fn take(&mut self, size: u64, stream: u64) -> Option<Place> {
+    pub(crate) fn take(&mut self, size: u64, stream: u64) -> Option<Place> {
         let Some(lane) = self.lane_of(stream) else {
             self.stats.outside += 1;
             return None;
@@ -112,6 +113,11 @@ impl Serving {
             if self.is_clear(at) {
                 return Some(self.serve(at));
             }
+        }
+        if self.lost > 0 && self.lost < GRAM {
+            // The plan goes on behind it, and is not to be disturbed.
+            self.stats.outside += 1;
+            return None;
         }
         let within = self.plan.parts.range(lane);
         match self.by_address().tightest_gap(&within, size) {
@@ -128,7 +134,7 @@ impl Serving {
     }
 
     /// Takes a place back.
-    pub fn give_back(&mut self, ticket: u32) {
+    pub(crate) fn give_back(&mut self, ticket: u32) {
         let held = &mut self.held[ticket as usize];
         debug_assert!(held.size > 0, "the ticket {ticket} is out");
         let range = held.offset..held.offset + held.size;
@@ -145,7 +151,7 @@ impl Serving {
 
     /// Begins again at the start: the program says that an iteration begins. A plan whose lap is not all of it
     /// finds its place by itself.
-    pub fn begin_lap(&mut self) {
+    pub(crate) fn begin_lap(&mut self) {
         let is_at_start = self.next == 0 && self.lap == 1;
         if self.lap_start() == 0 && !is_at_start {
             self.start_lap(0);
@@ -153,18 +159,26 @@ impl Serving {
     }
 
     /// How it has done.
-    pub fn stats(&self) -> PlanStats {
+    pub(crate) fn stats(&self) -> PlanStats {
         self.stats
     }
 
     /// The plan.
-    pub fn plan(&self) -> &Arc<Plan> {
+    pub(crate) fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
     /// Whether anything of the arena is held.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.idle.len() == self.held.len()
+    }
+
+    /// The stream of each lane, 0 where none has come, and the lane's end from the arena's bottom.
+    pub(crate) fn lanes(&self) -> impl Iterator<Item = (u64, u64)> {
+        let streams = self.streams.iter().copied().chain(std::iter::repeat(0));
+        (0..self.plan.lanes() as u32)
+            .zip(streams)
+            .map(|(lane, stream)| (stream, self.plan.parts.range(lane).end))
     }
 
     /// Hands out the place of an entry.

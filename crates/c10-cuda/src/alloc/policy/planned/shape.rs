@@ -51,6 +51,7 @@ impl Shape {
         let mut shaped = Shaped::whole(recording);
         match self {
             Self::Whole => {}
+            _ if shaped.requests.is_empty() => {}
             Self::Iteration => {
                 shaped.repeats_from = Some(0);
                 shaped.match_earlier(recording);
@@ -110,7 +111,7 @@ impl Shaped {
         self.repeats_from = Some(from as u32);
         self.lap_start = self.requests[from].start;
         for at in 0..self.requests.len() {
-            let Lived { recorded, start, end } = self.requests[at];
+            let Lived { start, end, .. } = self.requests[at];
             let before = laps.before[at].map(|before| before as usize);
             if end == self.span {
                 let until = match before.map(|before| self.requests[before].end) {
