@@ -7,10 +7,13 @@
 //! - **I3.** A pool's free set holds the free mapped blocks of the pool, each under its present key, and no others;
 //!   its unmapped set those that are not mapped. A block that is not free is mapped.
 //! - **I4.** A block's `event_count` is the number of its entries in the event queues. A block that is handed
-//!   out has none. A freed block with streams left in `stream_uses` is listed once, in `unrecorded` or `stranded`.
-//!   An entry of `raw` leads to a block that is handed out, at its address.
+//!   out has none. A freed block with streams left in `stream_uses` is listed once, in `unrecorded`, `stranded` or
+//!   `deferred`. `graph_uses` are uses of blocks that are not free. An entry of `raw` leads to a block that is handed out, at its address.
 //! - **I5.** The statistics are the sums over the blocks and segments.
 //! - **I6.** `total_allocated` is the sum of all mapped blocks, and what the driver has given and not got back.
+//!
+//! - **I7.** A private pool is there while it has a use, a segment, a scope or an allocation under way, and is
+//!   freeable when it has no use. Its `segments` are those of its blocks.
 //! - **I8.** A block that is placed by a plan lies inside the arena, overlaps no other there, has no neighbours, is not
 //!   free, and is in no free set.
 //!
@@ -20,7 +23,7 @@
 //! providers of stacks and deleters run without it.
 
 use std::cell::Cell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
@@ -28,9 +31,12 @@ use c10_core::DeviceIndex;
 
 use super::address_map::AddressMap;
 use super::block_table::BlockTable;
+use super::capture::Deferred;
 use super::context::ContextGate;
 use super::expandable::ExpandableTable;
-use super::ids::BlockId;
+use super::hot::Hot;
+use super::ids::{BlockId, PoolId};
+use super::mempool_id::MempoolId;
 use super::owner::OwnerTable;
 use super::policy::planned::{Arena, Recorder};
 use super::pool::PoolTable;
@@ -38,15 +44,21 @@ use super::stats::DeviceStats;
 use super::trace::TraceAction;
 use super::trace_ring::TraceRing;
 use crate::config::{Config, Placement};
-use crate::driver::{DevicePtr, Driver, DriverError, EventHandle, StreamHandle};
+use crate::driver::{DevicePtr, Driver, DriverError, EventHandle, NodeId, StreamHandle};
+use crate::runtime::Runtime;
+use crate::sync::atomic::AtomicUsize;
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 
 /// A device of an allocator. Lives while the allocator does, and while blocks are handed out.
 pub(crate) struct Device {
     pub(crate) index: DeviceIndex,
     pub(crate) driver: Arc<dyn Driver>,
+    /// The runtime whose current streams count, by its number: memory outlives runtimes.
+    pub(crate) runtime: u64,
+    /// How many captures are under way on all devices of the allocator.
+    pub(crate) captures: Arc<AtomicUsize>,
     /// Whether the driver's witness wants to know of blocks.
-    watched: bool,
+    pub(crate) watched: bool,
     /// Who says where the program is. Asked before the lock is taken.
     pub(crate) contexts: ContextGate,
     state: Mutex<DeviceState>,
@@ -76,6 +88,14 @@ pub(crate) struct DeviceState {
     pub(crate) unrecorded: Vec<BlockId>,
     /// Freed blocks that a stream used which is gone. See Note [Streams that are gone].
     pub(crate) stranded: Vec<BlockId>,
+    /// Freed blocks that wait for the end of a capture. See Note [Captures].
+    pub(crate) deferred: Vec<Deferred>,
+    /// The uses of blocks that captures have recorded; sorted out when the capture is over.
+    pub(crate) graph_uses: BTreeMap<BlockId, Vec<StreamHandle>>,
+    /// The nodes of a capture that the next node of a stream follows, as far as they were looked for.
+    pub(crate) visited: BTreeMap<(u64, StreamHandle), BTreeSet<NodeId>>,
+    /// How many captures are under way on this device.
+    pub(crate) active_captures: u32,
     /// Events to be used again, of whatever device.
     pub(crate) idle_events: Vec<EventHandle>,
     /// The blocks that the raw calls have handed out, by address.
@@ -86,9 +106,14 @@ pub(crate) struct DeviceState {
     pub(crate) recorder: Option<Recorder>,
     pub(crate) trace: TraceRing,
     pub(crate) owners: OwnerTable,
-    /// Contexts handed out and not yet ended. While there are any, `keepalive` holds the device.
+    /// Contexts handed out and not yet ended. While there are any, `keepalive` holds the device. It also does
+    /// while the allocator lives, once it has handed one out.
     pub(crate) owned: usize,
     pub(crate) keepalive: Option<Arc<Device>>,
+    /// Whether the allocator has ended.
+    pub(crate) is_closed: bool,
+    /// See Note [Hot blocks].
+    pub(crate) hot: Option<Hot>,
     /// The last driver error that a free could not return.
     pub(crate) unreported: Option<DriverError>,
     #[cfg(debug_assertions)]
@@ -96,7 +121,12 @@ pub(crate) struct DeviceState {
 }
 
 impl Device {
-    pub(crate) fn new(index: DeviceIndex, driver: Arc<dyn Driver>, config: Config) -> Self {
+    pub(crate) fn new(
+        index: DeviceIndex,
+        runtime: &Runtime,
+        config: Config,
+        captures: Arc<AtomicUsize>,
+    ) -> Self {
         let order = config.order_of_equals;
         let max_split_size = config.max_split_size.map_or(-1, |size| size as i64);
         let arena = match &config.placement {
@@ -118,6 +148,10 @@ impl Device {
             queued_events: 0,
             unrecorded: Vec::new(),
             stranded: Vec::new(),
+            deferred: Vec::new(),
+            graph_uses: BTreeMap::new(),
+            visited: BTreeMap::new(),
+            active_captures: 0,
             idle_events: Vec::new(),
             raw: AddressMap::default(),
             arena,
@@ -126,16 +160,42 @@ impl Device {
             owners: OwnerTable::default(),
             owned: 0,
             keepalive: None,
+            is_closed: false,
+            hot: None,
             unreported: None,
             #[cfg(debug_assertions)]
             steps: 0,
         };
+        let (driver, runtime) = (Arc::clone(runtime.driver()), runtime.id());
         let watched = driver.witness().is_some_and(|witness| witness.watches());
-        Self { index, driver, watched, contexts: ContextGate::default(), state: Mutex::new(state) }
+        let contexts = ContextGate::default();
+        Self { index, driver, runtime, captures, watched, contexts, state: Mutex::new(state) }
     }
 
     pub(crate) fn lock(&self) -> Locked<'_> {
-        Locked { device: self, guard: Some(lock(&self.state)), called: Cell::new(false) }
+        self.settled(self.lock_unsettled())
+    }
+
+    /// The state for the quick paths: a block may be parked. See Note [Hot blocks].
+    #[inline]
+    pub(crate) fn lock_unsettled(&self) -> MutexGuard<'_, DeviceState> {
+        lock(&self.state)
+    }
+
+    /// The state for everything else.
+    #[inline]
+    pub(crate) fn settled<'a>(&'a self, mut guard: MutexGuard<'a, DeviceState>) -> Locked<'a> {
+        guard.settle();
+        Locked { device: self, guard: Some(guard), called: Cell::new(false) }
+    }
+
+    /// Says that the allocator has ended: from here on only what is handed out keeps the device.
+    pub(crate) fn close(&self) {
+        let mut locked = self.lock();
+        locked.is_closed = true;
+        let last = if locked.owned == 0 { locked.keepalive.take() } else { None };
+        drop(locked);
+        drop(last);
     }
 }
 
@@ -144,10 +204,11 @@ impl Drop for Device {
     fn drop(&mut self) {
         let mut locked = self.lock();
         // A driver that is gone or refuses keeps its memory: there is nobody left to tell.
-        if locked.synchronize_and_free_events().is_err() {
+        let _relaxed = locked.relaxed();
+        if locked.synchronize_and_free_events(None).is_err() {
             let _ = locked.synchronize_devices();
         }
-        let _ = locked.release_blocks();
+        let _ = locked.release_all_blocks();
         let _ = locked.release_unmapped_segments();
         locked.expandable.settle(&*self.driver);
         let queued = locked.event_queues.iter().flat_map(|(_, queue)| queue).map(|(event, _)| event);
@@ -169,13 +230,29 @@ impl DeviceState {
         StreamHandle { device: self.index, raw }
     }
 
-    pub(crate) fn record(&mut self, action: TraceAction, address: u64, size: u64, stream: u64) {
-        if let Some(recorder) = &mut self.recorder {
+    /// Records what happened to a range of a pool.
+    #[inline]
+    pub(crate) fn record(&mut self, action: TraceAction, pool: PoolId, address: u64, size: u64, stream: u64) {
+        if let Some(recorder) = &mut self.recorder
+            && pool.owner == 0
+        {
             recorder.note(action, address, size, stream);
         }
         if self.trace.is_on() {
-            self.trace.record(action, address, size, StreamHandle { device: self.index, raw: stream });
+            self.record_of(action, self.pools.id_of(pool), address, size, stream);
         }
+    }
+
+    pub(crate) fn record_of(
+        &mut self,
+        action: TraceAction,
+        pool: MempoolId,
+        address: u64,
+        size: u64,
+        stream: u64,
+    ) {
+        let stream = self.stream(stream);
+        self.trace.record(action, pool, address, size, stream);
     }
 }
 
@@ -197,6 +274,7 @@ impl Locked<'_> {
         let result = call();
         self.guard = Some(lock(&self.device.state));
         self.trace.set_caller(caller);
+        self.settle();
         result
     }
 
@@ -204,6 +282,15 @@ impl Locked<'_> {
     #[inline]
     fn give_up(&mut self) {
         self.check();
+        if self.trace.is_on() {
+            self.give_up_and_deliver();
+        } else {
+            self.guard = None;
+        }
+    }
+
+    #[cold]
+    fn give_up_and_deliver(&mut self) {
         let outbox = self.trace.leave();
         self.guard = None;
         if let Some(outbox) = outbox {

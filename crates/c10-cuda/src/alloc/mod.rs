@@ -27,15 +27,26 @@ mod block;
 mod block_table;
 mod size_bins;
 mod free_set;
+mod mempool_id;
+mod pool_order;
+mod pool_allocator;
 mod pool;
+mod scopes;
 mod expandable;
 mod device;
 mod owner;
 mod allocate;
+mod allocate_at;
 mod split;
 mod free;
+mod hot;
 mod stream_use;
+mod capture;
+mod graph_reuse;
 mod reclaim;
+mod private_pools;
+mod checkpoint;
+mod mem_pool;
 mod oom;
 mod callbacks;
 mod report;
@@ -58,8 +69,12 @@ pub(crate) mod policy;
 mod c10;
 
 pub use callbacks::{FreeMemoryCallback, OutOfMemoryObserver};
+pub use checkpoint::{PoolCheckpoint, RestoredPool};
 pub use context::{Context, ContextProvider, Contexts, Frame, GatheredContext, RecordContext};
+pub use mem_pool::{MemPool, MemPoolOptions, UseMemPool};
 pub use memory_stats::memory_stats;
+pub use mempool_id::{MempoolId, PoolFilter};
+pub use pool_allocator::PoolAllocator;
 pub use snapshot::{BlockInfo, BlockState, SegmentInfo, Snapshot};
 pub use stats::DeviceStats;
 pub use summary::memory_summary;
@@ -75,12 +90,13 @@ use crate::config::{Backend, Config};
 use crate::driver::{DevicePtr, Driver, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Runtime;
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
 
 use address_map::AddressMap;
 use callbacks::Callbacks;
 use device::{Device, Locked};
+use hot::Holder;
 use ids::BlockId;
 use report::Reported;
 
@@ -98,13 +114,15 @@ struct Inner {
     /// The devices of addresses that the raw calls gave out with caching off.
     uncached: Mutex<AddressMap<DeviceIndex>>,
     enabled: AtomicBool,
+    /// The number of the next pool that is named here.
+    next_pool: AtomicU64,
 }
 
 impl CachingAllocator {
     /// An allocator for the devices of a driver, with a [`Runtime`] of its own.
     ///
     /// # Errors
-    /// [`ErrorKind::NotImplemented`] for a configuration that asks for captures or the `cudaMallocAsync`
+    /// [`ErrorKind::NotImplemented`] for a configuration that asks for the `cudaMallocAsync`
     /// backend; [`ErrorKind::Config`] for one whose numbers are out of range; what the driver
     /// reports.
     pub fn new(driver: Arc<dyn Driver>, config: Config) -> Result<Self> {
@@ -118,13 +136,15 @@ impl CachingAllocator {
     pub fn with_runtime(runtime: Runtime, config: Config) -> Result<Self> {
         refuse_unsupported(&config)?;
         config.check()?;
-        let device = |index| Arc::new(Device::new(index, Arc::clone(runtime.driver()), config.clone()));
+        let captures = Arc::new(AtomicUsize::new(0));
+        let device = |index| Arc::new(Device::new(index, &runtime, config.clone(), Arc::clone(&captures)));
         let devices = (0..runtime.device_count()).map(device).collect();
         let inner = Inner {
             devices,
             callbacks: Callbacks::default(),
             uncached: Mutex::default(),
             enabled: AtomicBool::new(!config.no_caching),
+            next_pool: AtomicU64::new(1),
             runtime,
             config,
         };
@@ -175,7 +195,14 @@ impl CachingAllocator {
         if !self.is_enabled() {
             return uncached::allocate(&device.driver, device.index, bytes);
         }
-        let (mut locked, id) = self.obtain(device, bytes, stream.raw)?;
+        let caller = device.contexts.gather(RecordContext::State);
+        let mut guard = device.lock_unsettled();
+        if caller.is_none()
+            && let Some((id, address)) = guard.take_parked(bytes, stream.raw, Holder::Owner)
+        {
+            return Ok(guard.own(device, id, address));
+        }
+        let (mut locked, id) = self.obtain(device.settled(guard), caller, bytes, stream.raw)?;
         let (address, reported) = handed_out(&locked, id);
         let ptr = locked.own(device, id, address);
         drop(locked);
@@ -184,9 +211,13 @@ impl CachingAllocator {
     }
 
     /// A block that is handed out, and the lock under which it is still only ours.
-    fn obtain<'a>(&self, device: &'a Device, bytes: u64, stream: u64) -> Result<(Locked<'a>, BlockId)> {
-        let caller = device.contexts.gather(RecordContext::State);
-        let mut locked = device.lock();
+    fn obtain<'a>(
+        &self,
+        mut locked: Locked<'a>,
+        caller: Option<Context>,
+        bytes: u64,
+        stream: u64,
+    ) -> Result<(Locked<'a>, BlockId)> {
         locked.trace.set_caller(caller);
         match locked.malloc(bytes, stream, &self.0.callbacks) {
             Ok(id) => Ok((locked, id)),
@@ -201,7 +232,7 @@ impl CachingAllocator {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for memory that is not this allocator's (PyTorch ignores it) or a stream
-    /// that is not the runtime's.
+    /// that is not the runtime's; what the driver reports when asked whether this is in a capture.
     pub fn record_stream(&self, ptr: &DataPtr, stream: Stream) -> Result<()> {
         // An adaptor of no memory has a context.
         if ptr.root().is_null() {
@@ -213,8 +244,7 @@ impl CachingAllocator {
         }
         let stream = self.0.runtime.handle(stream)?;
         let (device, index) = self.own_block(ptr, "record_stream")?;
-        record_use(device, index, stream);
-        Ok(())
+        record_use(device, index, stream)
     }
 
     /// [`record_stream`](Self::record_stream) for memory of any caching allocator on the same driver; other memory
@@ -223,11 +253,10 @@ impl CachingAllocator {
         let handle = self.0.runtime.handle(stream)?;
         match owner::block_of(ptr) {
             Some((device, index)) if Arc::ptr_eq(&device.driver, self.0.runtime.driver()) => {
-                record_use(device, index, handle);
+                record_use(device, index, handle)
             }
-            _ => {}
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Refuses memory that this crate's allocators got from another driver.
@@ -312,6 +341,12 @@ impl CachingAllocator {
     }
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.devices.iter().for_each(|device| device.close());
+    }
+}
+
 impl fmt::Debug for CachingAllocator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CachingAllocator")
@@ -322,10 +357,10 @@ impl fmt::Debug for CachingAllocator {
 }
 
 /// Notes that a stream uses the block in a slot, whose context is out.
-fn record_use(device: &Device, index: u32, stream: StreamHandle) {
+fn record_use(device: &Device, index: u32, stream: StreamHandle) -> Result<()> {
     let mut locked = device.lock();
     let id = locked.blocks.id_at(index).expect("a context is out, so its slot holds a block");
-    locked.record_stream(id, stream);
+    Ok(locked.record_stream(id, stream)?)
 }
 
 /// What observers are told of a new block, and its address.
@@ -336,9 +371,7 @@ fn handed_out(locked: &Locked<'_>, id: BlockId) -> (u64, Reported) {
 }
 
 fn refuse_unsupported(config: &Config) -> Result<()> {
-    let what = if config.graph_capture_record_stream_reuse {
-        "graph_capture_record_stream_reuse:True"
-    } else if config.backend == Backend::CudaMallocAsync {
+    let what = if config.backend == Backend::CudaMallocAsync {
         "backend:cudaMallocAsync"
     } else {
         return Ok(());

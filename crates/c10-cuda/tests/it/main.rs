@@ -3,6 +3,8 @@
 
 mod machine;
 mod model;
+mod oracle_trace;
+mod own_memory;
 mod program;
 mod rig;
 mod support;
@@ -12,6 +14,7 @@ mod alloc_basic;
 mod alloc_config;
 mod alloc_contexts;
 mod alloc_faults;
+mod alloc_hot;
 mod alloc_model;
 mod alloc_oom;
 mod alloc_raw;
@@ -37,5 +40,6 @@ mod sim_placement;
 mod sim_schedule;
 mod sim_work;
 mod snapshot_file;
+mod pools;
 mod storages;
 mod summary;

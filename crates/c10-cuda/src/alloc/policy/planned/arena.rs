@@ -83,10 +83,15 @@ impl Arena {
 }
 
 impl Locked<'_> {
-    /// A block in the arena, handed out, if there is a plan and it has a place for the request.
+    /// A block in the arena, handed out, if there is a plan and it has a place for the request. What a capture asks
+    /// for is its graph's for good, and in no plan.
     #[inline]
-    pub(crate) fn planned_block(&mut self, request: &Request) -> Result<Option<BlockId>, Refused> {
-        if self.arena.is_none() || request.pool.owner != 0 {
+    pub(crate) fn planned_block(
+        &mut self,
+        request: &Request,
+        capturing: bool,
+    ) -> Result<Option<BlockId>, Refused> {
+        if self.arena.is_none() || request.pool.owner != 0 || capturing {
             return Ok(None);
         }
         self.block_in_arena(request)
@@ -105,7 +110,7 @@ impl Locked<'_> {
         };
         let id = self.blocks.insert(block);
         self.count_allocation(request.pool, request.size, request.requested);
-        self.record(TraceAction::Alloc, ptr, request.requested, request.stream);
+        self.record(TraceAction::Alloc, request.pool, ptr, request.requested, request.stream);
         Ok(Some(id))
     }
 
@@ -123,7 +128,7 @@ impl Locked<'_> {
         }
         let Some(DevicePtr(base)) = self.memory_for_arena(bytes)? else { return Ok(None) };
         let registration = self.count_segment(PoolId::LARGE, bytes);
-        self.record(TraceAction::SegmentAlloc, base, bytes, 0);
+        self.record(TraceAction::SegmentAlloc, PoolId::LARGE, base, bytes, 0);
         let memory = Some(Memory { base, registration });
         if let Some(arena) = &mut self.arena {
             arena.memory = memory;
@@ -166,11 +171,12 @@ impl Locked<'_> {
             arena.memory = None;
             arena.refused = true;
         }
-        self.record(TraceAction::SegmentFree, base, bytes, 0);
+        self.record(TraceAction::SegmentFree, PoolId::LARGE, base, bytes, 0);
         self.stats.num_device_free += 1;
         self.total_allocated -= bytes;
         self.stats.segment.decrease(false, 1);
-        self.stats.reserved_bytes.decrease(false, bytes as i64);
+        self.change_reserved(PoolId::LARGE, -(bytes as i64));
+        self.pools.owner_mut(PoolId::LARGE.owner).segments -= 1;
         if bytes >= self.config.max_split() {
             self.stats.oversize_segments.decrease(1);
         }
@@ -182,9 +188,10 @@ impl DeviceState {
     /// Makes a block of the arena free.
     pub(crate) fn free_planned(&mut self, id: BlockId, ticket: u32) {
         let block = &self.blocks[id];
-        let (ptr, stream, is_small) = (block.ptr, block.stream, block.pool.is_small);
+        let (ptr, stream, pool, is_small) = (block.ptr, block.stream, block.pool, block.pool.is_small);
         let (size, requested) = (block.size as i64, block.requested);
-        self.record(TraceAction::FreeCompleted, ptr, requested, stream);
+        self.graph_uses.remove(&id);
+        self.record(TraceAction::FreeCompleted, pool, ptr, requested, stream);
         self.blocks.remove(id);
         self.stats.active.decrease(is_small, 1);
         self.stats.active_bytes.decrease(is_small, size);
