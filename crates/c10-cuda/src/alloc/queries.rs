@@ -164,7 +164,7 @@ impl CachingAllocator {
 
 impl DeviceState {
     /// The segment of a block: its first address and its size.
-    fn segment_of(&self, id: BlockId) -> Result<(DevicePtr, u64)> {
+    pub(crate) fn segment_of(&self, id: BlockId) -> Result<(DevicePtr, u64)> {
         let mut first = &self.blocks[id];
         if let (Some(_), Some((start, end))) = (first.placed, self.arena.as_ref().and_then(Arena::range)) {
             return Ok((DevicePtr(start), end - start));

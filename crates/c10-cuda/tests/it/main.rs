@@ -29,6 +29,7 @@ mod faults;
 mod expandable;
 mod guards;
 mod hooks;
+mod ipc;
 mod pinned;
 mod plan;
 mod pool_rules;
