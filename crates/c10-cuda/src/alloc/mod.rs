@@ -66,6 +66,7 @@ mod context;
 mod trace;
 mod trace_ring;
 mod invariants;
+pub(crate) mod policy;
 mod c10;
 
 pub use callbacks::{FreeMemoryCallback, OutOfMemoryObserver};

@@ -31,6 +31,7 @@ mod guards;
 mod hooks;
 mod ipc;
 mod pinned;
+mod plan;
 mod pool_rules;
 mod races;
 mod races_alloc;
