@@ -42,8 +42,11 @@ impl DeviceState {
 
     /// Makes a block that nobody holds and no stream uses free, and merges it with free neighbours.
     pub(crate) fn free_block(&mut self, id: BlockId) {
+        debug_assert!(self.blocks[id].is_free());
+        if self.policy_takes_back(id) {
+            return;
+        }
         let block = &self.blocks[id];
-        debug_assert!(block.is_free());
         let (size, requested, is_small) = (block.size as i64, block.requested as i64, block.pool.is_small);
         let is_expandable = block.expandable.is_some();
         self.record(TraceAction::FreeCompleted, block.ptr, block.requested, block.stream);

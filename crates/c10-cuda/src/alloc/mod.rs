@@ -29,6 +29,7 @@ mod size_bins;
 mod free_set;
 mod pool;
 mod expandable;
+mod policy;
 mod device;
 mod owner;
 mod allocate;

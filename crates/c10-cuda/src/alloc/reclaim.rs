@@ -22,7 +22,7 @@ impl Locked<'_> {
     /// first error, after all has been tried.
     pub(crate) fn release_blocks(&mut self) -> Result<(), DriverError> {
         let free: Vec<_> = self.pools.iter().flat_map(|pool| pool.free.iter(&self.blocks)).collect();
-        let mut result = Ok(());
+        let mut result = self.let_go();
         for id in free {
             if self.blocks[id].expandable.is_some() {
                 result = result.and(self.shrink(id));

@@ -39,6 +39,15 @@ pub enum OrderOfEquals {
     Address,
 }
 
+/// Where the blocks of requests are placed (`placement`, a key of our own).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Placement {
+    /// Where PyTorch places them, call by call.
+    #[default]
+    Exact,
+}
+
 /// How much address space an expandable segment reserves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reserve {
@@ -96,6 +105,8 @@ pub struct Config {
     /// asked of the driver. PyTorch 2.15 does not, and reports out of memory though a block has just become
     /// free (pytorch/pytorch#189504); `false` does as it does. No text form.
     pub search_after_synchronize: bool,
+    /// `placement`, a key that PyTorch does not have: where blocks are placed.
+    pub placement: Placement,
 }
 
 /// The settings of the pinned-host allocator, in PyTorch's names.
@@ -235,6 +246,7 @@ impl Default for Config {
             no_caching: false,
             order_of_equals: OrderOfEquals::Registration,
             search_after_synchronize: true,
+            placement: Placement::Exact,
         }
     }
 }
