@@ -238,7 +238,8 @@ impl DeviceState {
 
     /// Splits the block if that pays, and gives it to the program (`alloc_found_block`).
     fn hand_out(&mut self, found: BlockId, request: &Request) -> BlockId {
-        let is_small = request.pool.is_small;
+        let pool = self.blocks[found].pool;
+        let is_small = pool.is_small;
         let already_split = self.blocks[found].is_split();
         let is_expandable = self.blocks[found].expandable.is_some();
         let id = if self.should_split(found, request) {
@@ -265,7 +266,7 @@ impl DeviceState {
         block.allocated = true;
         block.requested = request.requested;
         let (ptr, size) = (block.ptr, block.size);
-        self.count_allocation(request.pool, size, request.requested);
+        self.count_allocation(pool, size, request.requested);
         self.record(TraceAction::Alloc, ptr, request.requested, request.stream);
         id
     }

@@ -2,7 +2,8 @@
 //!
 //! - **I1.** The blocks of a segment tile it: linked both ways, addresses without gaps, of one stream, pool and
 //!   registration. Every block belongs to one segment. Those of an expandable segment tile all its addresses; the
-//!   mapped ones are just the pages that have memory behind them.
+//!   mapped ones are just the pages that have memory behind them. A block in a window is alone: see S1 and S2 of
+//!   `policy/stitched`.
 //! - **I2.** No two neighbours are both free and alike mapped or unmapped.
 //! - **I3.** A pool's free set holds the free mapped blocks of the pool, each under its present key, and no others;
 //!   its unmapped set those that are not mapped. A block that is not free is mapped.
@@ -30,11 +31,12 @@ use super::context::ContextGate;
 use super::expandable::ExpandableTable;
 use super::ids::BlockId;
 use super::owner::OwnerTable;
+use super::policy::WindowTable;
 use super::pool::PoolTable;
 use super::stats::DeviceStats;
 use super::trace::TraceAction;
 use super::trace_ring::TraceRing;
-use crate::config::Config;
+use crate::config::{Config, Placement};
 use crate::driver::{DevicePtr, Driver, DriverError, EventHandle, StreamHandle};
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 
@@ -57,6 +59,7 @@ pub(crate) struct DeviceState {
     pub(crate) blocks: BlockTable,
     pub(crate) pools: PoolTable,
     pub(crate) expandable: ExpandableTable,
+    pub(crate) windows: WindowTable,
     pub(crate) stats: DeviceStats,
     /// The largest `total_allocated` that is allowed, where a memory fraction is set.
     pub(crate) limit: Option<u64>,
@@ -89,7 +92,9 @@ pub(crate) struct DeviceState {
 }
 
 impl Device {
-    pub(crate) fn new(index: DeviceIndex, driver: Arc<dyn Driver>, config: Config) -> Self {
+    pub(crate) fn new(index: DeviceIndex, driver: Arc<dyn Driver>, mut config: Config) -> Self {
+        // Its memory is of expandable segments.
+        config.expandable_segments |= config.placement == Placement::Stitched;
         let order = config.order_of_equals;
         let max_split_size = config.max_split_size.map_or(-1, |size| size as i64);
         let state = DeviceState {
@@ -98,6 +103,7 @@ impl Device {
             blocks: BlockTable::default(),
             pools: PoolTable::new(order),
             expandable: ExpandableTable::default(),
+            windows: WindowTable::default(),
             stats: DeviceStats { max_split_size, ..DeviceStats::default() },
             limit: None,
             fraction: 1.0,

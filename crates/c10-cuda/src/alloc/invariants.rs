@@ -53,7 +53,7 @@ impl DeviceState {
     }
 
     fn check_i1_expandable(&self, head: &Block) {
-        let Some(expandable) = head.expandable else { return };
+        let Some(expandable) = head.expandable else { return self.check_s1_window(head) };
         let segment = &self.expandable[expandable];
         assert_eq!(head.ptr, segment.base(), "I1: {head:?} begins its segment");
         let (mut end, mut mapped) = (head.ptr, 0);
@@ -72,6 +72,21 @@ impl DeviceState {
         }
         assert_eq!(end - segment.base(), segment.bytes(), "I1: the blocks of {head:?} tile all addresses");
         assert_eq!(mapped, segment.mapped_bytes(), "I1: what is mapped of the segment of {head:?}");
+    }
+
+    fn check_s1_window(&self, block: &Block) {
+        let Some(id) = block.window else { return };
+        let window = &self.windows[id];
+        assert!(!block.is_split() && !block.is_free(), "S1: {block:?} is alone in its window, and in use");
+        let place = window.block().map(|there| &self.blocks[there]);
+        assert!(place.is_some_and(|there| there.ptr == block.ptr), "S1: {block:?} is in its window");
+        let lent = window.lent().iter().map(|lent| &self.blocks[*lent]);
+        let bytes: u64 = lent.clone().map(|lent| lent.size).sum();
+        assert_eq!(bytes, block.size, "S1: what is lent to {block:?}");
+        let lent = lent.inspect(|lent| {
+            assert!(lent.allocated && lent.is_lent() && lent.window == Some(id), "S1: {lent:?} is lent");
+        });
+        assert!(window.is_backed_by(lent.map(|lent| (lent.ptr, lent.size)), block.ptr), "S1: {block:?}");
     }
 
     fn check_i2_merged(&self) {
@@ -127,6 +142,10 @@ impl DeviceState {
         for (_, block) in self.blocks.iter() {
             let is_small = block.pool.is_small;
             let size = block.size as i64;
+            if block.is_lent() {
+                sums.reserved_bytes.increase(is_small, size);
+                continue;
+            }
             if block.allocated {
                 sums.allocation.increase(is_small, 1);
                 sums.allocated_bytes.increase(is_small, size);
@@ -144,6 +163,9 @@ impl DeviceState {
                 sums.active_bytes.increase(is_small, size);
                 sums.requested_bytes.increase(is_small, block.requested as i64);
             }
+            if block.is_in_window() {
+                continue;
+            }
             if block.prev.is_none() && block.expandable.is_none() {
                 sums.segment.increase(is_small, 1);
             }
@@ -156,7 +178,7 @@ impl DeviceState {
     }
 
     fn check_i6_total(&self) {
-        let mapped = self.blocks.iter().filter(|(_, block)| block.mapped);
+        let mapped = self.blocks.iter().filter(|(_, block)| block.mapped && !block.is_in_window());
         let segments: u64 = mapped.map(|(_, block)| block.size).sum();
         assert_eq!(self.total_allocated, segments, "I6");
     }

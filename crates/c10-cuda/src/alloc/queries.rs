@@ -158,7 +158,7 @@ impl DeviceState {
     /// The segment of a block: its first address and its size.
     fn segment_of(&self, id: BlockId) -> Result<(DevicePtr, u64)> {
         let mut first = &self.blocks[id];
-        if first.expandable.is_some() {
+        if first.expandable.is_some() || first.window.is_some() {
             return Err(Error::new(
                 ErrorKind::NotImplemented,
                 format!("base_allocation: the memory at {:#x} is of an expandable segment", first.ptr),

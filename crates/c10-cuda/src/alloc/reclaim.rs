@@ -22,10 +22,14 @@ impl Locked<'_> {
     /// first error, after all has been tried.
     pub(crate) fn release_blocks(&mut self) -> Result<(), DriverError> {
         let free: Vec<_> = self.pools.iter().flat_map(|pool| pool.free.iter(&self.blocks)).collect();
-        let mut result = self.let_go();
+        let let_go = self.let_go();
+        let mut result = let_go;
         for id in free {
             if self.blocks[id].expandable.is_some() {
-                result = result.and(self.shrink(id));
+                // What a window may still map stays.
+                if let_go.is_ok() {
+                    result = result.and(self.shrink(id));
+                }
             } else if !self.blocks[id].is_split() {
                 result = result.and(self.release_block(id));
             }

@@ -87,7 +87,9 @@ impl DeviceState {
     /// The device's segments by address.
     pub(crate) fn segments(&self) -> Vec<SegmentInfo> {
         let follows = |block: &Block| block.prev.is_some_and(|prev| self.blocks[prev].mapped);
-        let heads = self.blocks.iter().filter(|(_, block)| block.mapped && !follows(block));
+        // What is in a window shows as the memory that is lent to it.
+        let is_head = |block: &Block| block.mapped && !block.is_in_window() && !follows(block);
+        let heads = self.blocks.iter().filter(|(_, block)| is_head(block));
         let mut segments: Vec<_> = heads.map(|(id, head)| self.segment(id, head)).collect();
         segments.sort_by_key(|segment| segment.address);
         segments
@@ -132,7 +134,9 @@ impl DeviceState {
     }
 
     fn block(&self, block: &Block) -> BlockInfo {
-        let state = match (block.allocated, block.is_free()) {
+        let user = block.window.and_then(|window| self.windows[window].block());
+        let user = user.map_or(block, |user| &self.blocks[user]);
+        let state = match (user.allocated, user.is_free()) {
             (true, _) => BlockState::ActiveAllocated,
             (false, false) => BlockState::ActivePendingFree,
             (false, true) => BlockState::Inactive,

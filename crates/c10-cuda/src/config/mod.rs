@@ -46,6 +46,9 @@ pub enum Placement {
     /// Where PyTorch places them, call by call.
     #[default]
     Exact,
+    /// In pages from wherever they are free, by addresses behind which they are mapped together, so that less is
+    /// reserved; as often mapped as need be, and then as often used as it fits.
+    Stitched,
 }
 
 /// How much address space an expandable segment reserves.

@@ -162,7 +162,8 @@ fn backend(value: &str) -> Result<Backend> {
 fn placement(value: &str) -> Result<Placement> {
     match value {
         "exact" => Ok(Placement::Exact),
-        _ => Err(fail(format!("Unknown placement '{value}', the only one is exact"))),
+        "stitched" => Ok(Placement::Stitched),
+        _ => Err(fail(format!("Unknown placement '{value}', options are exact and stitched"))),
     }
 }
 

@@ -22,5 +22,6 @@ mod table;
 mod unmapped_set;
 
 pub(crate) use grow::NoAddresses;
+pub(crate) use segment::{ExpandableSegment, wait_for};
 pub(crate) use table::ExpandableTable;
 pub(crate) use unmapped_set::UnmappedSet;

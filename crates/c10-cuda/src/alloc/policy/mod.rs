@@ -6,10 +6,13 @@
 //! sets, `record_stream`, the ladder down to out of memory, statistics, histories.
 //!
 //! - `exact`: PyTorch's own decisions. The default.
+//! - `stitched`: blocks out of pages from wherever they are free.
 
 mod exact;
+mod stitched;
 
 pub(crate) use exact::Exact;
+pub(crate) use stitched::{Stitched, WindowTable};
 
 use super::allocate::{Refused, Request, Segment};
 use super::device::{DeviceState, Locked};
@@ -40,6 +43,7 @@ macro_rules! by_placement {
     ($state:expr, $call:ident($($argument:expr),*)) => {
         match $state.config.placement {
             Placement::Exact => Exact::$call($($argument),*),
+            Placement::Stitched => Stitched::$call($($argument),*),
         }
     };
 }
