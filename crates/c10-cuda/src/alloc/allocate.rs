@@ -64,12 +64,15 @@ impl Locked<'_> {
         }
         self.process_events()?;
         let request = self.request(requested, stream);
-        let id = match self.get_free_block(&request) {
+        if let Some(found) = self.get_free_block(&request) {
+            let split_before = self.split_now();
+            let id = self.hand_out(found, &request);
+            self.set_hot(id, &request, split_before);
+            return Ok(id);
+        }
+        let id = match self.run_callbacks(&request, callbacks) {
             Some(id) => id,
-            None => match self.run_callbacks(&request, callbacks) {
-                Some(id) => id,
-                None => self.obtain(&request)?,
-            },
+            None => self.obtain(&request)?,
         };
         Ok(self.hand_out(id, &request))
     }

@@ -31,6 +31,6 @@ impl PoolId {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct ExpandableId(pub(crate) u32);
 
-/// A window of a device: how many were made before it.
+/// A window of a device: the how-manieth it is of all that were made.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(crate) struct WindowId(pub(crate) u64);
+pub(crate) struct WindowId(pub(crate) NonZeroU32);

@@ -2,6 +2,7 @@
 //! [`Window`]: addresses behind which physical handles are mapped a second time; [`WindowTable`]: a device's windows.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::ops::{Index, IndexMut};
 
 use c10_core::DeviceIndex;
@@ -46,7 +47,7 @@ pub(super) struct Place {
 #[derive(Debug, Default)]
 pub(crate) struct WindowTable {
     by_age: BTreeMap<WindowId, Window>,
-    made: u64,
+    made: u32,
 }
 
 impl Window {
@@ -193,6 +194,10 @@ impl Locked<'_> {
         request: &Request,
         pieces: &[Piece],
     ) -> Result<Option<WindowId>, Refused> {
+        // 2^32 windows take years; then there are no more.
+        let Some(id) = self.windows.made.checked_add(1).and_then(NonZeroU32::new).map(WindowId) else {
+            return Ok(None);
+        };
         let backings = self.backings_of(request.stream, pieces);
         let bytes = backings.iter().map(|backing| backing.handle.bytes).sum();
         let (device, stream) = (self.device, self.stream(request.stream));
@@ -205,7 +210,6 @@ impl Locked<'_> {
         devices.extend(&self.expandable.peers);
         let made = window.map(&*device.driver, &devices);
         self.windows.made += 1;
-        let id = WindowId(self.windows.made);
         self.windows.by_age.insert(id, window);
         match made {
             Ok(()) => Ok(Some(id)),
