@@ -13,11 +13,12 @@ impl Locked<'_> {
         let max_split = self.config.max_split();
         let block = &self.blocks[id];
         let (ptr, size, requested, stream) = (block.ptr, block.size, block.requested, block.stream);
+        let pool = block.pool;
         let waits = !block.stream_uses.is_empty();
         if size >= max_split {
             self.stats.oversize_allocations.decrease(1);
         }
-        self.record(TraceAction::FreeRequested, ptr, requested, stream);
+        self.record(TraceAction::FreeRequested, pool, ptr, requested, stream);
         self.tell_taken_back(ptr);
         self.give_up(id);
         if waits {
@@ -59,11 +60,14 @@ impl DeviceState {
             return;
         }
         let block = &mut self.blocks[id];
-        let (size, requested, is_small) = (block.size as i64, block.requested as i64, block.pool.is_small);
-        let is_expandable = block.expandable.is_some();
+        let (size, requested, pool) = (block.size as i64, block.requested as i64, block.pool);
+        let (is_small, is_expandable) = (pool.is_small, block.expandable.is_some());
         let (ptr, stream) = (block.ptr, block.stream);
         block.requested = 0;
-        self.record(TraceAction::FreeCompleted, ptr, requested as u64, stream);
+        self.record(TraceAction::FreeCompleted, pool, ptr, requested as u64, stream);
+        if !self.graph_uses.is_empty() {
+            self.graph_uses.remove(&id);
+        }
 
         let (mut split_blocks, mut split_bytes) = self.merge_neighbours(id);
         self.insert_free(id);

@@ -10,8 +10,8 @@
 //!
 //! The rules: a block is hot when the last thing that happened on the device was that it was found in a free set
 //! (or that it was parked and handed out again), while no history is recorded, no ages are counted, no freed block
-//! waits for a stream, no race detector watches, and the block is not one that `max_split_size` keeps whole. Where
-//! anybody observes the process's memory the quick paths are not taken.
+//! waits for a stream, nothing captures or goes to a private pool, no race detector watches, and the block is not one
+//! that `max_split_size` keeps whole. Where anybody observes the process's memory the quick paths are not taken.
 
 use c10_core::reporting;
 
@@ -51,10 +51,12 @@ impl Locked<'_> {
     #[inline]
     pub(crate) fn set_hot(&mut self, id: BlockId, request: &Request, split_before: (i64, i64)) {
         let ages = self.limit.is_some() && self.config.garbage_collection_threshold > 0.0;
-        let waits = self.queued_events > 0 || !self.unrecorded.is_empty();
+        let waits = self.queued_events > 0 || !self.unrecorded.is_empty() || !self.deferred.is_empty();
+        // Another thread's request, or one in a capture, may be for another pool.
+        let is_scoped = !self.pools.scopes.is_empty() || self.active_captures > 0;
         let block = &self.blocks[id];
         let (ptr, is_whole) = (block.ptr, block.size >= self.config.max_split());
-        if ages || waits || self.device.watched || self.trace.is_on() || is_whole {
+        if ages || waits || is_scoped || self.device.watched || self.trace.is_on() || is_whole {
             return;
         }
         let (count, bytes) = self.split_now();

@@ -27,17 +27,27 @@ mod block;
 mod block_table;
 mod size_bins;
 mod free_set;
+mod mempool_id;
+mod pool_order;
+mod pool_allocator;
 mod pool;
+mod scopes;
 mod expandable;
 mod policy;
 mod device;
 mod owner;
 mod allocate;
+mod allocate_at;
 mod split;
 mod free;
 mod hot;
 mod stream_use;
+mod capture;
+mod graph_reuse;
 mod reclaim;
+mod private_pools;
+mod checkpoint;
+mod mem_pool;
 mod oom;
 mod callbacks;
 mod report;
@@ -59,8 +69,12 @@ mod invariants;
 mod c10;
 
 pub use callbacks::{FreeMemoryCallback, OutOfMemoryObserver};
+pub use checkpoint::{PoolCheckpoint, RestoredPool};
 pub use context::{Context, ContextProvider, Contexts, Frame, GatheredContext, RecordContext};
+pub use mem_pool::{MemPool, MemPoolOptions, UseMemPool};
 pub use memory_stats::memory_stats;
+pub use mempool_id::{MempoolId, PoolFilter};
+pub use pool_allocator::PoolAllocator;
 pub use snapshot::{BlockInfo, BlockState, SegmentInfo, Snapshot};
 pub use stats::DeviceStats;
 pub use summary::memory_summary;
@@ -76,7 +90,7 @@ use crate::config::{Backend, Config};
 use crate::driver::{DevicePtr, Driver, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Runtime;
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
 
 use address_map::AddressMap;
@@ -100,13 +114,15 @@ struct Inner {
     /// The devices of addresses that the raw calls gave out with caching off.
     uncached: Mutex<AddressMap<DeviceIndex>>,
     enabled: AtomicBool,
+    /// The number of the next pool that is named here.
+    next_pool: AtomicU64,
 }
 
 impl CachingAllocator {
     /// An allocator for the devices of a driver, with a [`Runtime`] of its own.
     ///
     /// # Errors
-    /// [`ErrorKind::NotImplemented`] for a configuration that asks for captures or the `cudaMallocAsync`
+    /// [`ErrorKind::NotImplemented`] for a configuration that asks for the `cudaMallocAsync`
     /// backend; [`ErrorKind::Config`] for one whose numbers are out of range; what the driver
     /// reports.
     pub fn new(driver: Arc<dyn Driver>, config: Config) -> Result<Self> {
@@ -120,13 +136,15 @@ impl CachingAllocator {
     pub fn with_runtime(runtime: Runtime, config: Config) -> Result<Self> {
         refuse_unsupported(&config)?;
         config.check()?;
-        let device = |index| Arc::new(Device::new(index, Arc::clone(runtime.driver()), config.clone()));
+        let captures = Arc::new(AtomicUsize::new(0));
+        let device = |index| Arc::new(Device::new(index, &runtime, config.clone(), Arc::clone(&captures)));
         let devices = (0..runtime.device_count()).map(device).collect();
         let inner = Inner {
             devices,
             callbacks: Callbacks::default(),
             uncached: Mutex::default(),
             enabled: AtomicBool::new(!config.no_caching),
+            next_pool: AtomicU64::new(1),
             runtime,
             config,
         };
@@ -214,7 +232,7 @@ impl CachingAllocator {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for memory that is not this allocator's (PyTorch ignores it) or a stream
-    /// that is not the runtime's.
+    /// that is not the runtime's; what the driver reports when asked whether this is in a capture.
     pub fn record_stream(&self, ptr: &DataPtr, stream: Stream) -> Result<()> {
         // An adaptor of no memory has a context.
         if ptr.root().is_null() {
@@ -226,8 +244,7 @@ impl CachingAllocator {
         }
         let stream = self.0.runtime.handle(stream)?;
         let (device, index) = self.own_block(ptr, "record_stream")?;
-        record_use(device, index, stream);
-        Ok(())
+        record_use(device, index, stream)
     }
 
     /// [`record_stream`](Self::record_stream) for memory of any caching allocator on the same driver; other memory
@@ -236,11 +253,10 @@ impl CachingAllocator {
         let handle = self.0.runtime.handle(stream)?;
         match owner::block_of(ptr) {
             Some((device, index)) if Arc::ptr_eq(&device.driver, self.0.runtime.driver()) => {
-                record_use(device, index, handle);
+                record_use(device, index, handle)
             }
-            _ => {}
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Refuses memory that this crate's allocators got from another driver.
@@ -341,10 +357,10 @@ impl fmt::Debug for CachingAllocator {
 }
 
 /// Notes that a stream uses the block in a slot, whose context is out.
-fn record_use(device: &Device, index: u32, stream: StreamHandle) {
+fn record_use(device: &Device, index: u32, stream: StreamHandle) -> Result<()> {
     let mut locked = device.lock();
     let id = locked.blocks.id_at(index).expect("a context is out, so its slot holds a block");
-    locked.record_stream(id, stream);
+    Ok(locked.record_stream(id, stream)?)
 }
 
 /// What observers are told of a new block, and its address.
@@ -355,9 +371,7 @@ fn handed_out(locked: &Locked<'_>, id: BlockId) -> (u64, Reported) {
 }
 
 fn refuse_unsupported(config: &Config) -> Result<()> {
-    let what = if config.graph_capture_record_stream_reuse {
-        "graph_capture_record_stream_reuse:True"
-    } else if config.backend == Backend::CudaMallocAsync {
+    let what = if config.backend == Backend::CudaMallocAsync {
         "backend:cudaMallocAsync"
     } else {
         return Ok(());

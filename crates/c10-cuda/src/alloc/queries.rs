@@ -4,7 +4,7 @@ use c10_core::{DataPtr, DeviceIndex};
 
 use super::device::DeviceState;
 use super::ids::BlockId;
-use super::{CachingAllocator, DeviceStats, History, Snapshot, TraceTracker, memory_summary, oom};
+use super::{CachingAllocator, DeviceStats, History, MempoolId, Snapshot, TraceTracker, memory_summary, oom};
 use crate::driver::{DevicePtr, DriverError, MemoryInfo};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -96,13 +96,20 @@ impl CachingAllocator {
 
     /// All segments and blocks, and what was recorded, if that is asked for; the devices one after the other.
     pub fn snapshot(&self, include_traces: bool) -> Snapshot {
+        self.snapshot_of(MempoolId::DEFAULT, include_traces)
+    }
+
+    /// The segments and blocks of one private pool, or with the [default](MempoolId::DEFAULT) of all, and what was
+    /// recorded of all, if that is asked for.
+    pub fn snapshot_of(&self, pool: MempoolId, include_traces: bool) -> Snapshot {
         let mut snapshot =
             Snapshot { segments: Vec::new(), device_traces: Vec::new(), config: self.config().clone() };
         for device in &self.0.devices {
             let mut locked = device.lock();
-            snapshot.segments.extend(locked.segments());
+            let segments = locked.segments(pool);
             snapshot.device_traces.push(if include_traces { locked.trace.entries() } else { Vec::new() });
-            locked.record_snapshot();
+            locked.record_snapshot(pool, segments.iter().map(|segment| segment.active_size).sum());
+            snapshot.segments.extend(segments);
         }
         snapshot
     }

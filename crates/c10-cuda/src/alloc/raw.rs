@@ -108,8 +108,7 @@ impl CachingAllocator {
     pub fn record_stream_raw(&self, ptr: DevicePtr, stream: Stream) -> Result<()> {
         let stream = self.0.runtime.handle(stream)?;
         if let Some((mut locked, id)) = self.find_raw(ptr) {
-            locked.record_stream(id, stream);
-            return Ok(());
+            return Ok(locked.record_stream(id, stream)?);
         }
         // Freeing straight to the driver waits for all of the device.
         let is_uncached = lock(&self.0.uncached).contains_key(&ptr.0);

@@ -4,6 +4,7 @@ use super::block::Block;
 use super::context::Context;
 use super::device::DeviceState;
 use super::ids::BlockId;
+use super::mempool_id::MempoolId;
 use super::trace::{TraceAction, TraceEntry};
 use crate::config::Config;
 use crate::driver::{DevicePtr, StreamHandle};
@@ -24,6 +25,8 @@ pub struct Snapshot {
 pub struct SegmentInfo {
     /// Its stream, and by that its device.
     pub stream: StreamHandle,
+    /// The private pool that it is of; the [default](MempoolId::DEFAULT) for the device's own.
+    pub pool: MempoolId,
     /// Its first address.
     pub address: DevicePtr,
     /// When it came from the driver, among all segments of its device.
@@ -84,26 +87,30 @@ impl BlockState {
 }
 
 impl DeviceState {
-    /// The device's segments by address.
-    pub(crate) fn segments(&self) -> Vec<SegmentInfo> {
+    /// The device's segments by address; of one private pool, if one is named.
+    pub(crate) fn segments(&self, pool: MempoolId) -> Vec<SegmentInfo> {
+        let is_of = |block: &Block| pool == MempoolId::DEFAULT || self.pools.id_of(block.pool) == pool;
         let follows = |block: &Block| block.prev.is_some_and(|prev| self.blocks[prev].mapped);
         // What is in a window shows as the memory that is lent to it.
-        let is_head = |block: &Block| block.mapped && !block.is_in_window() && !follows(block);
+        let is_head =
+            |block: &Block| block.mapped && !block.is_in_window() && !follows(block) && is_of(block);
         let heads = self.blocks.iter().filter(|(_, block)| is_head(block));
         let mut segments: Vec<_> = heads.map(|(id, head)| self.segment(id, head)).collect();
         segments.sort_by_key(|segment| segment.address);
         segments
     }
 
-    /// Records that a snapshot was taken; later snapshots show it.
-    pub(crate) fn record_snapshot(&mut self) {
-        let active = self.stats.active_bytes.all.current as u64;
-        self.record(TraceAction::Snapshot, 0, active, 0);
+    /// Records that a snapshot was taken, of so many active bytes; later snapshots show it.
+    pub(crate) fn record_snapshot(&mut self, pool: MempoolId, active: u64) {
+        if self.trace.is_on() {
+            self.record_of(TraceAction::Snapshot, pool, 0, active, 0);
+        }
     }
 
     fn segment(&self, id: BlockId, head: &Block) -> SegmentInfo {
         let mut segment = SegmentInfo {
             stream: self.stream(head.stream),
+            pool: self.pools.id_of(head.pool),
             address: DevicePtr(head.ptr),
             registration_counter: head.registration,
             total_size: 0,

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::fmt;
 
 use super::context::{Context, Contexts};
+use super::mempool_id::MempoolId;
 use crate::driver::StreamHandle;
 use crate::sync::Arc;
 
@@ -70,6 +71,8 @@ pub struct TraceEntry {
     pub size: u64,
     /// The stream of the block or the request.
     pub stream: StreamHandle,
+    /// The private pool that it is about; the [default](MempoolId::DEFAULT) for the device's own.
+    pub pool: MempoolId,
     /// What the clock of [`History`] said; 0 without one.
     pub time_us: u64,
     /// Where the program was, if [`History::contexts`] asks for it.

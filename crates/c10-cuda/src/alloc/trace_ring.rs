@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::address_map::AddressMap;
 use super::context::{Context, RecordContext};
+use super::mempool_id::MempoolId;
 use super::trace::{CompileContext, History, TraceAction, TraceEntry, TraceTracker};
 use crate::driver::StreamHandle;
 use crate::sync::Arc;
@@ -98,24 +99,31 @@ impl TraceRing {
         self.look();
     }
 
-    pub(crate) fn record(&mut self, action: TraceAction, address: u64, size: u64, stream: StreamHandle) {
+    pub(crate) fn record(
+        &mut self,
+        action: TraceAction,
+        pool: MempoolId,
+        address: u64,
+        size: u64,
+        stream: StreamHandle,
+    ) {
         let metadata = self.user_metadata.clone();
-        self.note(action, address, size, stream, metadata);
+        self.note(action, (pool, stream), address, size, metadata);
     }
 
     /// A remark of the program.
     pub(crate) fn annotate(&mut self, text: &str, stream: StreamHandle) {
         if self.is_on {
-            self.note(TraceAction::Annotate, 0, 0, stream, Some(text.into()));
+            self.note(TraceAction::Annotate, (MempoolId::DEFAULT, stream), 0, 0, Some(text.into()));
         }
     }
 
     fn note(
         &mut self,
         action: TraceAction,
+        (pool, stream): (MempoolId, StreamHandle),
         address: u64,
         size: u64,
-        stream: StreamHandle,
         user_metadata: Option<Arc<str>>,
     ) {
         let context = self.context_of(action, address);
@@ -130,8 +138,17 @@ impl TraceRing {
         self.outbox.ended.extend(ended);
         let time_us = self.history.as_ref().and_then(|h| h.clock).map_or(0, now);
         let compile_context = CompileContext::current();
-        let entry =
-            TraceEntry { action, address, size, stream, time_us, context, compile_context, user_metadata };
+        let entry = TraceEntry {
+            action,
+            address,
+            size,
+            stream,
+            pool,
+            time_us,
+            context,
+            compile_context,
+            user_metadata,
+        };
         if !self.trackers.is_empty() {
             self.outbox.entries.push(entry.clone());
         }

@@ -3,6 +3,8 @@
 
 mod machine;
 mod model;
+mod oracle_trace;
+mod own_memory;
 mod program;
 mod rig;
 mod support;
@@ -37,5 +39,6 @@ mod sim_placement;
 mod sim_schedule;
 mod sim_work;
 mod snapshot_file;
+mod pools;
 mod storages;
 mod summary;

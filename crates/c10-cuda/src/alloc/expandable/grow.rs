@@ -108,7 +108,7 @@ impl Locked<'_> {
         self.merge_neighbours(id);
         self.insert_free(id);
         self.count_mapping(pool, mapped);
-        self.record(TraceAction::SegmentMap, at, mapped, stream);
+        self.record(TraceAction::SegmentMap, pool, at, mapped, stream);
         Ok(true)
     }
 }
@@ -116,8 +116,8 @@ impl Locked<'_> {
 impl DeviceState {
     /// Whether a pool's memory comes from expandable segments.
     #[inline]
-    pub(crate) fn is_expandable(&self, _pool: PoolId) -> bool {
-        self.config.expandable_segments
+    pub(crate) fn is_expandable(&self, pool: PoolId) -> bool {
+        self.config.expandable_segments && self.pools.owner(pool.owner).allocator.is_none()
     }
 
     /// The free block that a request takes where segments grow: of those that fit, going from the smallest, the
@@ -167,6 +167,7 @@ impl DeviceState {
         let block = Block::new(ptr, size, request.stream, registration, request.pool);
         let id = self.blocks.insert(Block { mapped: false, expandable: Some(expandable), ..block });
         self.insert_unmapped(id);
+        self.pools.owner_mut(request.pool.owner).segments += 1;
         id
     }
 
@@ -184,7 +185,7 @@ impl DeviceState {
 
     fn count_mapping(&mut self, pool: PoolId, bytes: u64) {
         self.total_allocated += bytes;
-        self.stats.reserved_bytes.increase(pool.is_small, bytes as i64);
+        self.change_reserved(pool, bytes as i64);
         self.stats.num_device_alloc += 1;
     }
 

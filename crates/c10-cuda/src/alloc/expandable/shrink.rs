@@ -34,8 +34,10 @@ impl Locked<'_> {
         let (segment, unreleased) = self.expandable.with_unreleased(expandable);
         segment.free(&*device.driver, unreleased)?;
         self.expandable.remove(expandable);
+        let owner = self.blocks[id].pool.owner;
         self.remove_unmapped(id);
         self.blocks.remove(id);
+        self.pools.owner_mut(owner).segments -= 1;
         Ok(())
     }
 
@@ -69,12 +71,12 @@ impl DeviceState {
         let block = &self.blocks[id];
         let (pool, stream) = (block.pool, block.stream);
         self.count_unmapping(pool, bytes);
-        self.record(TraceAction::SegmentUnmap, at, bytes, stream);
+        self.record(TraceAction::SegmentUnmap, pool, at, bytes, stream);
     }
 
     fn count_unmapping(&mut self, pool: PoolId, bytes: u64) {
         self.total_allocated -= bytes;
-        self.stats.reserved_bytes.decrease(pool.is_small, bytes as i64);
+        self.change_reserved(pool, -(bytes as i64));
         self.stats.num_device_free += 1;
     }
 }

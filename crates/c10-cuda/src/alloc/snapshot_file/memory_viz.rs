@@ -87,7 +87,7 @@ impl<W: Write> File<W> {
         self.number("stream", segment.stream.raw)?;
         self.word("segment_type", if segment.is_large { "large" } else { "small" })?;
         self.pickle.text("segment_pool_id")?;
-        self.pickle.pair(0, 0)?;
+        self.pickle.pair(segment.pool.first, segment.pool.second)?;
         self.flag("is_expandable", segment.is_expandable)?;
         self.pickle.text("frames")?;
         self.frames(segment.context.as_ref())?;
@@ -123,7 +123,7 @@ impl<W: Write> File<W> {
         self.word("compile_context", entry.compile_context.as_deref().unwrap_or("N/A"))?;
         self.word("user_metadata", entry.user_metadata.as_deref().unwrap_or(""))?;
         self.pickle.text("pool_id")?;
-        self.pickle.pair(0, 0)?;
+        self.pickle.pair(entry.pool.first, entry.pool.second)?;
         self.pickle.text("frames")?;
         self.frames(entry.context.as_ref())?;
         self.pickle.end_dict()

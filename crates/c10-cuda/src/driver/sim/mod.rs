@@ -34,6 +34,10 @@
 //! does, unless [`free_waits`](SimConfig::free_waits) is off. An event is a place in a queue. Times are
 //! virtual, and settled when work is issued.
 //!
+//! # Captures
+//! What is issued on a capturing stream becomes a node. The refusals are those that CUDA documents, by the modes of
+//! captures and threads. Graphs are not launched.
+//!
 //! # Races
 //! With [`race_detector`](SimConfig::race_detector) on, every use of memory is looked at when it is issued: two that
 //! nothing orders, and one of memory that is freed, another's or nobody's, is a [`Race`] that names both places.
@@ -46,6 +50,7 @@
 mod access;
 mod bytes;
 mod call;
+mod capture;
 mod clock;
 mod config;
 mod copy;
