@@ -18,6 +18,7 @@ impl DeviceState {
         self.check_i4_events();
         self.check_i5_statistics();
         self.check_i6_total();
+        self.check_windows();
         self.check_i7_pools();
     }
 
@@ -54,7 +55,7 @@ impl DeviceState {
     }
 
     fn check_i1_expandable(&self, head: &Block) {
-        let Some(expandable) = head.expandable else { return self.check_s1_window(head) };
+        let Some(expandable) = head.expandable else { return };
         let segment = &self.expandable[expandable];
         assert_eq!(head.ptr, segment.base(), "I1: {head:?} begins its segment");
         let (mut end, mut mapped) = (head.ptr, 0);
@@ -73,21 +74,6 @@ impl DeviceState {
         }
         assert_eq!(end - segment.base(), segment.bytes(), "I1: the blocks of {head:?} tile all addresses");
         assert_eq!(mapped, segment.mapped_bytes(), "I1: what is mapped of the segment of {head:?}");
-    }
-
-    fn check_s1_window(&self, block: &Block) {
-        let Some(id) = block.window else { return };
-        let window = &self.windows[id];
-        assert!(!block.is_split() && !block.is_free(), "S1: {block:?} is alone in its window, and in use");
-        let place = window.block().map(|there| &self.blocks[there]);
-        assert!(place.is_some_and(|there| there.ptr == block.ptr), "S1: {block:?} is in its window");
-        let lent = window.lent().iter().map(|lent| &self.blocks[*lent]);
-        let bytes: u64 = lent.clone().map(|lent| lent.size).sum();
-        assert_eq!(bytes, block.size, "S1: what is lent to {block:?}");
-        let lent = lent.inspect(|lent| {
-            assert!(lent.allocated && lent.is_lent() && lent.window == Some(id), "S1: {lent:?} is lent");
-        });
-        assert!(window.is_backed_by(lent.map(|lent| (lent.ptr, lent.size)), block.ptr), "S1: {block:?}");
     }
 
     fn check_i2_merged(&self) {

@@ -41,6 +41,8 @@ pub(crate) struct ExpandableSegment {
     peers: Vec<DeviceIndex>,
     /// Which of the sizes of requests it serves, where a policy parts them.
     class: usize,
+    /// The address up to which a policy uses what is mapped.
+    pub(crate) opened: u64,
 }
 
 /// What an unmapping has done: all it was to do, or less and an error.
@@ -63,7 +65,7 @@ impl ExpandableSegment {
         let too_many = || DriverError::new("reserve", Status::OutOfMemory, stream.device);
         let bytes = bytes.max(1).checked_next_multiple_of(page).ok_or_else(too_many)?;
         let range = driver.reserve(stream.device, bytes)?;
-        Ok(Self { stream, range, page, pages: Vec::new(), peers: peers.to_vec(), class: 0 })
+        Ok(Self { stream, range, page, pages: Vec::new(), peers: peers.to_vec(), class: 0, opened: u64::MAX })
     }
 
     /// The same for requests of a class.
@@ -81,6 +83,11 @@ impl ExpandableSegment {
         self.range.base.0
     }
 
+    /// The stream whose blocks it holds.
+    pub(crate) fn stream(&self) -> StreamHandle {
+        self.stream
+    }
+
     /// All addresses, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.range.bytes
@@ -94,6 +101,11 @@ impl ExpandableSegment {
     /// Bytes of the pages that have memory behind them and are of use.
     pub(crate) fn mapped_bytes(&self) -> u64 {
         self.pages.iter().map(|page| if let Page::Mapped(handle) = page { handle.bytes } else { 0 }).sum()
+    }
+
+    /// Whether an address is one of its own.
+    pub(crate) fn holds(&self, at: u64) -> bool {
+        at.checked_sub(self.base()).is_some_and(|offset| offset < self.bytes())
     }
 
     /// The memory behind a mapped address, and where it begins.

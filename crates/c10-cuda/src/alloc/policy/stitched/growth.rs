@@ -11,11 +11,15 @@ use crate::alloc::ids::{BlockId, PoolId};
 const MOST_ADDRESSES: u64 = 1 << 42;
 
 impl Locked<'_> {
-    /// Puts memory into the home of a request's class, of which `missing` bytes would do if what is free elsewhere is
-    /// used too. Whether there was some.
+    /// Opens memory of the home of a request's class, or puts some into it, of which `missing` bytes would do if what
+    /// is free elsewhere is used too. Whether there was some.
     pub(super) fn grow_home(&mut self, request: &Request, missing: u64) -> Result<bool, Refused> {
         let class = class::of(request.size);
         let request = Request { pool: PoolId { is_small: class == 0, ..request.pool }, ..*request };
+        let missing = missing.div_ceil(PAGE);
+        if self.open_home(&request, class, missing) || self.open_all(request.stream) {
+            return Ok(true);
+        }
         let unmapped = match self.room_at_home(&request, class) {
             Some(unmapped) => unmapped,
             None => match self.new_home(&request, class)? {
@@ -23,8 +27,7 @@ impl Locked<'_> {
                 None => return Ok(false),
             },
         };
-        let plain = (request.size - self.free_before(unmapped).min(request.size)).div_ceil(PAGE);
-        let missing = missing.div_ceil(PAGE);
+        let plain = plain(&request, self.free_before(unmapped));
         let wanted = class::growth(class, plain, missing);
         if self.map_pages(unmapped, wanted, &request)? {
             return Ok(true);
@@ -57,6 +60,28 @@ impl Locked<'_> {
 }
 
 impl DeviceState {
+    /// Opens as much of a home as it would grow by, if there is that much. See Note [Homes begin anew].
+    fn open_home(&mut self, request: &Request, class: usize, missing: u64) -> bool {
+        let free = self.pools[request.pool].free.smaller(&self.blocks, request.stream, u64::MAX);
+        let mut free = free.filter(|id| self.class_of(*id) == class);
+        let Some(last) = free.find(|id| self.open_bytes(*id) < self.blocks[*id].size) else { return false };
+        let wanted = class::growth(class, plain(request, self.open_bytes(last)), missing) * PAGE;
+        let (end, home) = (self.blocks[last].end(), self.blocks[last].of_expandable());
+        let opened = self.expandable[home].opened + wanted;
+        if opened > end {
+            return false;
+        }
+        self.expandable[home].opened = if opened == end { u64::MAX } else { opened };
+        true
+    }
+
+    /// Opens all that is mapped for a stream. Whether there was anything to open.
+    fn open_all(&mut self, stream: u64) -> bool {
+        let homes = self.expandable.iter_mut().filter(|home| home.stream().raw == stream);
+        let closed = homes.filter(|home| home.opened != u64::MAX);
+        closed.map(|home| home.opened = u64::MAX).count() > 0
+    }
+
     /// The unmapped block with the lowest address behind which, or with the free block before it, the request has
     /// room.
     fn room_at_home(&self, request: &Request, class: usize) -> Option<BlockId> {
@@ -72,4 +97,9 @@ impl DeviceState {
         let before = self.blocks[id].prev.map(|prev| &self.blocks[prev]);
         before.filter(|before| before.is_free() && before.mapped).map_or(0, |before| before.size)
     }
+}
+
+/// How many pages a request needs behind so many free bytes.
+fn plain(request: &Request, before: u64) -> u64 {
+    request.size.saturating_sub(before).div_ceil(PAGE)
 }

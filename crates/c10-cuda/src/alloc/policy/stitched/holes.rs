@@ -11,7 +11,7 @@ pub(super) struct Piece {
     pub(super) bytes: u64,
 }
 
-/// The free blocks of the device's own pools on a stream; none of two neighbours.
+/// The free blocks of the device's own pools on a stream, as far as they are open; none of two neighbours.
 #[derive(Debug)]
 pub(super) struct Holes {
     /// First address, end, block; sorted.
@@ -24,8 +24,11 @@ impl Holes {
         let pools = [PoolId::SMALL, PoolId::LARGE].into_iter();
         let free = pools.flat_map(|pool| state.pools[pool].free.smaller(&state.blocks, stream, u64::MAX));
         let at_home = free.filter(|id| state.blocks[*id].expandable.is_some());
-        let mut blocks: Vec<_> =
-            at_home.map(|id| (state.blocks[id].ptr, state.blocks[id].end(), id)).collect();
+        let open = at_home.map(|id| {
+            let ptr = state.blocks[id].ptr;
+            (ptr, ptr + state.open_bytes(id), id)
+        });
+        let mut blocks: Vec<_> = open.filter(|(ptr, end, _)| ptr < end).collect();
         blocks.sort_unstable();
         Self { blocks }
     }
@@ -33,17 +36,6 @@ impl Holes {
     /// The same with the places where handles begin and end, of those that hold such a place.
     pub(super) fn with_cuts(&self, state: &DeviceState) -> Vec<Hole> {
         self.blocks.iter().filter_map(|&(at, end, id)| cuts(state, at, end, id)).collect()
-    }
-
-    /// The end of the free bytes that begin at an address, at most `limit`; or where the next begin before that.
-    pub(super) fn free_from(&self, at: u64, limit: u64) -> Result<u64, Option<u64>> {
-        let next = self.blocks.partition_point(|(start, _, _)| *start <= at);
-        if let Some(&(_, end, _)) = next.checked_sub(1).map(|hole| &self.blocks[hole])
-            && end > at
-        {
-            return Ok(end.min(limit));
-        }
-        Err(self.blocks.get(next).map(|(start, _, _)| *start).filter(|start| *start < limit))
     }
 
     /// The free block that a piece lies in.

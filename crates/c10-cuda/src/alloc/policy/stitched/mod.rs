@@ -2,25 +2,34 @@
 //!
 //! Requests of a class of sizes on a stream are served from one expandable segment, their *home*, in pages of 2 MiB
 //! whose physical handles have one page or several. Each physical handle has its place there for good, so that free
-//! memory is where its neighbours are, and no decision depends on what was mapped before. A request takes
+//! memory is where its neighbours are. A request takes
 //!
 //! 1. a free block at home; then one of the homes of larger classes, then of smaller ones;
-//! 2. a *window*: a range of addresses behind which handles are mapped a second time, in another order, so that free
-//!    pieces from several places are one block. The pieces are *lent* to the block: at home they are in use. A window
-//!    stays mapped when its block is freed, and serves later requests, oldest first, whenever all that it needs is
-//!    free again: a loop that repeats itself maps nothing new;
-//! 3. a new window, when what is free in pieces is enough. A piece is whole handles, but for the first, which may
-//!    begin within a handle, and the last, which may end within one;
-//! 4. pages of the driver: as few as will do, or somewhat more where requests are small, for the calls' sake.
+//! 2. free pieces from several places, made one block by a *window*: a range of addresses behind which their handles
+//!    are mapped a second time, in the block's order. The pieces are *lent* to the block: at home they are in use;
+//! 3. pages of the driver: as few as will do with the pieces that there are, or somewhat more for the calls' sake.
+//!
+//! Windows stay mapped when their blocks are freed. Which pieces make up a block depends on what is in use, and not on
+//! the windows that there are, so that a program that does the same again needs the same windows: a loop that repeats
+//! itself maps nothing new.
 //!
 //! Windows are made of pieces on the request's own stream, in whose order frees and uses are. A page reaches another
 //! stream only through the driver: the ladder down to out of memory waits for its stream, unmaps and releases it. In
 //! private pools there are no windows: a graph holds on to addresses.
 //!
-//! - **S1.** A window's block is alone at its addresses, and is not at home. It has the sizes of its pieces together;
-//!   they are handed out, lent to the window, and in its order the memory behind its addresses.
-//! - **S2.** What a window maps is at home too, whole. What is unmapped at home is in no window.
+//! // Note [Homes begin anew]
+//! When nothing is in use on the device, nothing is left of what led to the places in the homes. A program that then
+//! does the same again should take the same places, or it would need other windows. So the homes are used from their
+//! beginnings as if they were to grow again: what is mapped beyond `opened` is not searched, but opened step by step,
+//! with no call of the driver; before the driver is asked for more, all homes of the stream are opened.
+//!
+//! The rules, checked with the allocator's own:
+//!
+//! - **S1.** A window's block is alone at its addresses, and is not at home. Its pieces are handed out, lent to the
+//!   window, and in their order the memory behind its addresses.
+//! - **S2.** What a window maps is at home too. What is unmapped at home is in no window.
 
+mod check;
 mod class;
 mod holes;
 mod growth;
@@ -43,7 +52,7 @@ use stitch::stitch;
 const PAGE: u64 = 2 << 20;
 
 /// How often a request may grow its home before it takes what it needs in one piece.
-const TRIES: usize = 8;
+const TRIES: usize = 16;
 
 /// Few pages, and few calls of the driver.
 #[derive(Debug)]
@@ -51,7 +60,7 @@ pub(crate) struct Stitched;
 
 impl PlacementPolicy for Stitched {
     fn find(state: &mut DeviceState, request: &Request) -> Option<BlockId> {
-        state.find_at_home(request).or_else(|| state.find_in_windows(request))
+        state.find_at_home(request).or_else(|| state.find_in_window(request))
     }
 
     fn obtain(locked: &mut Locked<'_>, request: &Request) -> Result<Segment, Refused> {
@@ -74,11 +83,17 @@ impl PlacementPolicy for Stitched {
     }
 
     fn take_back(state: &mut DeviceState, id: BlockId) -> bool {
-        let is_in_window = state.blocks[id].window.is_some();
-        if is_in_window {
-            state.take_back_lent(id);
+        let block = &state.blocks[id];
+        if let Some(window) = block.window {
+            state.take_back_lent(window, id);
+        } else if block.expandable.is_some() {
+            state.count_freed(id);
+            state.take_back_at_home(id);
+        } else {
+            return false;
         }
-        is_in_window
+        state.begin_anew_if_idle();
+        true
     }
 
     fn let_go(locked: &mut Locked<'_>) -> Result<(), DriverError> {
@@ -87,21 +102,19 @@ impl PlacementPolicy for Stitched {
 }
 
 impl Locked<'_> {
-    /// A block out of free pieces, or how many bytes they lack.
+    /// A block out of free pieces by a window that is made for it, or how many bytes they lack.
     fn stitch_or_miss(&mut self, request: &Request) -> Result<Result<BlockId, u64>, Refused> {
         if !may_stitch(request) {
             return Ok(Err(request.size));
         }
-        let mut holes = Holes::of(self, request.stream);
+        let holes = Holes::of(self, request.stream);
         let pieces = match stitch(&holes.with_cuts(self), request.size) {
             Ok(pieces) => pieces,
             Err(missing) => return Ok(Err(missing)),
         };
-        if let [piece] = pieces[..] {
-            return Ok(Ok(self.carve(&mut holes, piece)));
-        }
-        Ok(match self.new_window(request, &pieces)? {
-            Some(window) => Ok(self.lend(&mut holes, request, window, &pieces)),
+        let backings = self.backings_of(&holes, &pieces);
+        Ok(match self.new_window(request, backings)? {
+            Some(window) => Ok(self.lend(&holes, request, window, &pieces)),
             None => Err(request.size),
         })
     }
@@ -123,32 +136,61 @@ impl DeviceState {
         let free = &self.pools[pool].free;
         let first = free.best_fit(&self.blocks, request.stream, request.size);
         let fitting = std::iter::successors(first, |id| free.next(&self.blocks, *id));
-        let mut fitting = fitting.filter(|id| self.class_of(*id) == class);
-        let best = fitting.next()?;
-        if CLASSES[class].best_fit || self.blocks[best].size == request.size {
-            return Some(best);
+        let mut best: Option<((bool, u64, u64), BlockId)> = None;
+        for id in fitting.filter(|id| self.class_of(*id) == class) {
+            let (open, ptr) = (self.open_bytes(id), self.blocks[id].ptr);
+            if open < request.size {
+                continue;
+            }
+            let rank = match CLASSES[class].best_fit {
+                true => (false, open, ptr),
+                false => (open != request.size, 0, ptr),
+            };
+            if best.is_none_or(|(least, _)| rank < least) {
+                best = Some((rank, id));
+            }
+            // Those that follow are no smaller, but for the one that is open in part.
+            if CLASSES[class].best_fit && open == self.blocks[id].size && !self.has_closed(id) {
+                break;
+            }
         }
-        std::iter::once(best).chain(fitting).min_by_key(|id| self.blocks[*id].ptr)
+        best.map(|(_, id)| id)
     }
 
-    fn class_of(&self, id: BlockId) -> usize {
+    /// Bytes of a free block that are used before its home grows.
+    pub(super) fn open_bytes(&self, id: BlockId) -> u64 {
+        let block = &self.blocks[id];
+        let opened = block.expandable.map_or(u64::MAX, |home| self.expandable[home].opened);
+        block.end().min(opened).saturating_sub(block.ptr)
+    }
+
+    /// Whether the home of a block has memory that is not open.
+    fn has_closed(&self, id: BlockId) -> bool {
+        self.blocks[id].expandable.is_some_and(|home| self.expandable[home].opened != u64::MAX)
+    }
+
+    pub(super) fn class_of(&self, id: BlockId) -> usize {
         let block = &self.blocks[id];
         let of_pool = usize::from(!block.pool.is_small);
         block.expandable.map_or(of_pool, |segment| self.expandable[segment].class())
     }
 
-    /// The block of the first window whose memory is free as far as the request needs it.
-    fn find_in_windows(&mut self, request: &Request) -> Option<BlockId> {
-        if !may_stitch(request) || self.windows.is_empty() {
+    /// A block out of free pieces, if they are in one place or there is a window for them.
+    fn find_in_window(&mut self, request: &Request) -> Option<BlockId> {
+        if !may_stitch(request) {
             return None;
         }
-        let mut holes = Holes::of(self, request.stream);
-        let (window, place) = self.windows.first_fit(request, &holes)?;
-        Some(self.lend_at(&mut holes, request, window, place))
+        let holes = Holes::of(self, request.stream);
+        let pieces = stitch(&holes.with_cuts(self), request.size).ok()?;
+        if let [piece] = pieces[..] {
+            return Some(self.carve(&holes, piece));
+        }
+        let window = self.windows.find(&self.backings_of(&holes, &pieces))?;
+        Some(self.lend(&holes, request, window, &pieces))
     }
 }
 
-/// Whether a request is worth a window and its addresses may be of one.
+/// Whether a request is worth a window, and its addresses may be of one.
 fn may_stitch(request: &Request) -> bool {
     request.size >= class::LEAST_STITCHED && request.pool.owner == 0
 }
