@@ -112,10 +112,11 @@ impl World {
     }
 }
 
-fn settings() -> [Config; 5] {
+fn settings() -> [Config; 6] {
     [
         Config::default(),
         Config { expandable_segments: true, ..Config::default() },
+        Config::parse("placement:stitched").unwrap(),
         Config {
             search_after_synchronize: false,
             ..Config::parse("expandable_segments:True,max_split_size_mb:40").unwrap()
@@ -253,7 +254,7 @@ fn a_driver_that_is_dead_harms_nobody() {
 #[test]
 fn random_faults_leave_nothing_behind() {
     for seed in 0..60 {
-        let config = settings()[seed as usize % 5].clone();
+        let config = settings()[seed as usize % 6].clone();
         let mut world = World::new(config);
         let when = |p| FaultWhen::Probability { p, seed };
         let plan = FaultPlan::new()

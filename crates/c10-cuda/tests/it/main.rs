@@ -40,5 +40,6 @@ mod sim_schedule;
 mod sim_work;
 mod snapshot_file;
 mod pools;
+mod stitched;
 mod storages;
 mod summary;
