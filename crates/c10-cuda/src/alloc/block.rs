@@ -28,6 +28,8 @@ pub(crate) struct Block {
     pub(crate) allocated: bool,
     /// Whether there is memory behind its addresses.
     pub(crate) mapped: bool,
+    /// Its ticket, where it is a place of a plan.
+    pub(crate) placed: Option<u32>,
     /// The growable segment it is a part of, if it is of one.
     pub(crate) expandable: Option<ExpandableId>,
     /// The window that it is in, or that its memory is lent to.
@@ -51,6 +53,7 @@ impl Block {
             pool,
             allocated: false,
             mapped: true,
+            placed: None,
             expandable: None,
             window: None,
         }

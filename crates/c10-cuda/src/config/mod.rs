@@ -16,8 +16,10 @@ mod tokenizer;
 
 pub use roundup::RoundupPower2Divisions;
 
+use crate::alloc::policy::planned::Plan;
 use crate::alloc::size::{LARGE_SEGMENT_SIZE, MIB, MIN_BLOCK_SIZE, REQUEST_CAP, ROUND_LARGE};
 use crate::error::{Error, ErrorKind, Result};
+use crate::sync::Arc;
 
 /// Where memory comes from (`backend`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -39,16 +41,18 @@ pub enum OrderOfEquals {
     Address,
 }
 
-/// Where the blocks of requests are placed (`placement`, a key of our own).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Where in memory requests are placed (`placement`, a key of our own).
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Placement {
-    /// Where PyTorch places them, call by call.
+    /// Where PyTorch places them.
     #[default]
     Exact,
-    /// In pages from wherever they are free, by addresses behind which they are mapped together, so that less is
-    /// reserved; as often mapped as need be, and then as often used as it fits.
+    /// In pages from wherever they are free, put together behind addresses of their own, so that less is reserved.
     Stitched,
+    /// Where a [`Plan`] has them, on every device that it is used on; what the plan does not have is placed as
+    /// PyTorch would. No text form.
+    Planned(Arc<Plan>),
 }
 
 /// How much address space an expandable segment reserves.
@@ -108,7 +112,7 @@ pub struct Config {
     /// asked of the driver. PyTorch 2.15 does not, and reports out of memory though a block has just become
     /// free (pytorch/pytorch#189504); `false` does as it does. No text form.
     pub search_after_synchronize: bool,
-    /// `placement`, a key that PyTorch does not have: where blocks are placed.
+    /// Where requests are placed (`placement`, a key that PyTorch does not have).
     pub placement: Placement,
 }
 

@@ -22,10 +22,11 @@ impl Config {
         };
         say(config.backend != default.backend, "backend", backend.to_owned());
         let placement = match config.placement {
-            Placement::Exact => "exact",
+            // A plan is no text.
+            Placement::Exact | Placement::Planned(_) => "exact",
             Placement::Stitched => "stitched",
         };
-        say(config.placement != default.placement, "placement", placement.to_owned());
+        say(placement != "exact", "placement", placement.to_owned());
         say(
             config.large_segment_size != default.large_segment_size,
             "large_segment_size_mb",

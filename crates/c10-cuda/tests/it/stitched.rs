@@ -244,6 +244,9 @@ fn a_snapshot_shows_lent_memory_as_its_blocks() {
     let active = segments.iter().flat_map(|s| &s.blocks).filter(|b| b.state == BlockState::ActiveAllocated);
     assert!(active.count() >= 6, "four blocks, and the pieces of the fifth");
     assert_eq!(rig.cuda.base_allocation(&stitched).unwrap_err().kind(), ErrorKind::NotImplemented);
+    for block in around.iter().chain([&stitched]) {
+        assert_eq!(rig.cuda.share_ipc_handle(block).unwrap_err().kind(), ErrorKind::NotImplemented);
+    }
     drop((stitched, around));
 }
 

@@ -7,12 +7,17 @@
 //!
 //! - `exact`: PyTorch's own decisions. The default.
 //! - `stitched`: blocks out of pages from wherever they are free.
+//! - `planned`: where a plan has them, which was made of what the program did before; else PyTorch's.
 
 mod exact;
 mod stitched;
+pub mod planned;
 
-pub(crate) use exact::Exact;
-pub(crate) use stitched::{Stitched, WindowTable};
+pub(crate) use stitched::WindowTable;
+
+use exact::Exact;
+use planned::Planned;
+use stitched::Stitched;
 
 use super::allocate::{Refused, Request, Segment};
 use super::device::{DeviceState, Locked};
@@ -44,6 +49,7 @@ macro_rules! by_placement {
         match $state.config.placement {
             Placement::Exact => Exact::$call($($argument),*),
             Placement::Stitched => Stitched::$call($($argument),*),
+            Placement::Planned(_) => Planned::$call($($argument),*),
         }
     };
 }
