@@ -76,6 +76,11 @@ impl DeviceState {
     /// Whether the policy has taken a block that has become free.
     #[inline]
     pub(crate) fn policy_takes_back(&mut self, id: BlockId) -> bool {
+        if let Some(ticket) = self.blocks[id].placed {
+            // Whatever the placement was, and is: plans come and go.
+            self.free_planned(id, ticket);
+            return true;
+        }
         by_placement!(self, take_back(self, id))
     }
 }

@@ -7,7 +7,7 @@ use crate::alloc::policy::PlacementPolicy;
 use crate::alloc::policy::exact::Exact;
 use crate::driver::DriverError;
 
-/// The arena's own blocks are handed out before any policy is asked (`planned_block`).
+/// The arena's own blocks are handed out and taken back before any policy is asked (`planned_block`).
 #[derive(Debug)]
 pub(crate) struct Planned;
 
@@ -22,10 +22,8 @@ impl PlacementPolicy for Planned {
     }
 
     #[inline]
-    fn take_back(state: &mut DeviceState, id: BlockId) -> bool {
-        let Some(ticket) = state.blocks[id].placed else { return false };
-        state.free_planned(id, ticket);
-        true
+    fn take_back(_state: &mut DeviceState, _id: BlockId) -> bool {
+        false
     }
 
     fn let_go(_locked: &mut Locked<'_>) -> Result<(), DriverError> {
