@@ -90,6 +90,7 @@ impl CachingAllocator {
     /// [`ErrorKind::InvalidArgument`] when there is no such device or pool, or a block of it waits for streams or
     /// for a capture.
     pub fn checkpoint_pool(&self, device: DeviceIndex, id: MempoolId) -> Result<PoolCheckpoint> {
+        self.supports("getCheckpointState")?;
         let locked = self.device(device)?.lock();
         let slot = locked.private_pool("checkpoint_pool", id)?;
         if locked.blocks.iter().any(|(_, block)| block.pool.owner == slot && waits(block)) {
@@ -117,6 +118,7 @@ impl CachingAllocator {
         checkpoint: &PoolCheckpoint,
         owners: &mut Vec<DataPtr>,
     ) -> Result<RestoredPool> {
+        self.supports("setCheckpointPoolState")?;
         let id = checkpoint.pool;
         let device = self.device(device)?;
         let mut locked = device.lock();

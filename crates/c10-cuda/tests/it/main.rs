@@ -21,6 +21,7 @@ mod alloc_restore;
 mod alloc_snapshot;
 mod alloc_streams;
 mod alloc_threads;
+mod async_backend;
 mod decorators;
 mod driver_rules;
 mod events;

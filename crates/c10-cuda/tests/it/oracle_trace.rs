@@ -141,6 +141,14 @@ impl Player {
                     "segment_alloc"
                 }
                 ("free", false) => "segment_free",
+                ("mem_pool_reserve", true) => "async_reserve_failed",
+                ("mem_pool_reserve" | "graph_malloc", _) => {
+                    self.segments.live.insert(at, (self.segments.next, call.bytes));
+                    self.segments.next += 1;
+                    if call.name == "graph_malloc" { "graph_alloc" } else { "async_reserve" }
+                }
+                ("mem_pool_release", _) => "async_release",
+                ("graph_free", _) => "graph_free",
                 _ => continue,
             };
             let place = self.segments.place(at);
@@ -148,7 +156,7 @@ impl Player {
             let bytes =
                 if name == "segment_free" { call.bytes.next_multiple_of(2 << 20) } else { call.bytes };
             self.lines.push(format!("driver {name} {bytes} {place}{}", on_device(call.device)));
-            if name == "segment_free" {
+            if matches!(name, "segment_free" | "async_release" | "graph_free") {
                 self.segments.live.remove(&at);
             }
         }
@@ -174,7 +182,10 @@ impl Player {
                 self.live.insert(id, ptr);
                 Ok(format!("alloc {id} {size} block {} at {place}", self.allocated() - before))
             }
-            Err(error) if error.kind() == ErrorKind::OutOfMemory => Ok(format!("oom {id} {size} {error}")),
+            Err(error) if error.kind() == ErrorKind::OutOfMemory => {
+                let text = error.to_string().replace('\n', " ");
+                Ok(format!("oom {id} {size} {text}"))
+            }
             Err(error) => Err(error),
         }
     }
@@ -319,6 +330,7 @@ impl Player {
                 return said(&format!(" nodes {nodes}"));
             }
             "snapshot" => {
+                cuda.supports("snapshot")?;
                 let of = if words.len() > 1 { pool(1) } else { MempoolId::DEFAULT };
                 return Ok(Some(format!("{line}{}", self.snapshot(of))));
             }
@@ -352,6 +364,10 @@ impl Player {
                 let at = c10_cuda::driver::DevicePtr(at);
                 return self.take(id, size, |cuda| cuda.allocate_at(size, at, stream)).map(Some);
             }
+            "fraction" => return said(&format!(" {:.6}", cuda.memory_fraction(device)?)),
+            "history" => cuda.supports("recordHistory")?,
+            "reset_peak" => cuda.reset_peak_stats(device)?,
+            "reset_accumulated" => cuda.reset_accumulated_stats(device)?,
             "enable" => cuda.enable(words[1] == "1"),
             other => panic!("no command {other}"),
         }
