@@ -29,6 +29,7 @@ mod expandable;
 mod guards;
 mod hooks;
 mod pinned;
+mod pluggable;
 mod pool_rules;
 mod races;
 mod races_alloc;

@@ -1,7 +1,7 @@
 #![expect(unsafe_code, reason = "gives memory back to the driver's pool, behind all that uses it")]
 //! Frees, in the order of the streams that used the memory.
 
-use super::state::{AsyncPool, Locked};
+use super::state::{AsyncPool, Locked, Usage};
 use crate::alloc::oom;
 use crate::driver::{DevicePtr, DriverError, Status, StreamHandle};
 use crate::error::Result;
@@ -119,8 +119,10 @@ impl Locked<'_> {
     }
 
     /// Takes back memory that was asked for to see whether there is so much.
-    pub(super) fn free_trial(&self, ptr: DevicePtr, stream: StreamHandle) -> Result<(), DriverError> {
-        // SAFETY: the memory has just been allocated, and nobody knows it.
-        unsafe { self.driver.free_async(ptr, stream) }
+    pub(super) fn free_trial(&mut self, ptr: DevicePtr, bytes: u64, stream: StreamHandle) {
+        let usage = Usage::new(bytes, stream);
+        self.devices[usize::from(stream.device)].used += bytes;
+        self.live.insert(ptr.0, Usage { freed: true, ..usage });
+        self.free_now(ptr.0);
     }
 }

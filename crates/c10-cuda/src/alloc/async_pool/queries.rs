@@ -60,7 +60,7 @@ impl AsyncPool {
         }
         while guess > 0 {
             if let Some(ptr) = locked.ask(guess, stream)? {
-                locked.free_trial(ptr, stream)?;
+                locked.free_trial(ptr, guess, stream);
                 break;
             }
             guess >>= 1;
