@@ -13,6 +13,7 @@ mod demo;
 mod doc;
 mod fuzz_oracle;
 mod layers;
+mod soak;
 mod step;
 mod test;
 mod test_totals;
@@ -39,6 +40,8 @@ enum Command {
     Conformance,
     /// Compares the caching allocator with PyTorch's own on random traces
     FuzzOracle(fuzz_oracle::Args),
+    /// Runs long random programs over the caching allocator, under its invariants and the race detector
+    Soak(soak::Args),
 }
 
 fn main() -> ExitCode {
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Command::Ci => ci::run(),
         Command::Conformance => conformance::run(),
         Command::FuzzOracle(args) => fuzz_oracle::run(&args),
+        Command::Soak(args) => soak::run(&args),
     };
     done.unwrap_or_else(|error| {
         eprintln!("error: {error}");

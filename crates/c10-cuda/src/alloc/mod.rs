@@ -39,6 +39,7 @@ mod allocate;
 mod allocate_at;
 mod split;
 mod free;
+mod hot;
 mod stream_use;
 mod capture;
 mod graph_reuse;
@@ -96,6 +97,7 @@ use address_map::AddressMap;
 use async_pool::AsyncPool;
 use callbacks::Callbacks;
 use device::{Device, Locked};
+use hot::Holder;
 use ids::BlockId;
 use report::Reported;
 
@@ -198,7 +200,14 @@ impl CachingAllocator {
         if !self.caches() {
             return self.allocate_uncached(device, bytes, stream);
         }
-        let (mut locked, id) = self.obtain(device, bytes, stream.raw)?;
+        let caller = device.contexts.gather(RecordContext::State);
+        let mut guard = device.lock_unsettled();
+        if caller.is_none()
+            && let Some((id, address)) = guard.take_parked(bytes, stream.raw, Holder::Owner)
+        {
+            return Ok(guard.own(device, id, address));
+        }
+        let (mut locked, id) = self.obtain(device.settled(guard), caller, bytes, stream.raw)?;
         let (address, reported) = handed_out(&locked, id);
         let ptr = locked.own(device, id, address);
         drop(locked);
@@ -219,9 +228,13 @@ impl CachingAllocator {
     }
 
     /// A block that is handed out, and the lock under which it is still only ours.
-    fn obtain<'a>(&self, device: &'a Device, bytes: u64, stream: u64) -> Result<(Locked<'a>, BlockId)> {
-        let caller = device.contexts.gather(RecordContext::State);
-        let mut locked = device.lock();
+    fn obtain<'a>(
+        &self,
+        mut locked: Locked<'a>,
+        caller: Option<Context>,
+        bytes: u64,
+        stream: u64,
+    ) -> Result<(Locked<'a>, BlockId)> {
         locked.trace.set_caller(caller);
         match locked.malloc(bytes, stream, &self.0.callbacks) {
             Ok(id) => Ok((locked, id)),
@@ -370,6 +383,12 @@ impl CachingAllocator {
             .ok_or_else(|| {
                 oom::foreign(call, &format!("the memory at {:?} on {}", ptr.as_ptr(), ptr.device()))
             })
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.devices.iter().for_each(|device| device.close());
     }
 }
 

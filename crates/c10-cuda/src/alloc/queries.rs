@@ -104,7 +104,7 @@ impl CachingAllocator {
         if let Some(base) = self.0.async_pool.as_ref().and_then(|pool| pool.base_allocation(ptr)) {
             return Ok(base);
         }
-        let found = self.find_raw(|state| state.raw.get(&ptr.0).copied());
+        let found = self.find_raw(ptr);
         let (locked, id) = found.ok_or_else(|| oom::foreign("base_allocation_raw", &ptr.to_string()))?;
         locked.segment_of(id)
     }

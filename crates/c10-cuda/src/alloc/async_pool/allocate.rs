@@ -30,7 +30,7 @@ impl AsyncPool {
         match locked.obtain(bytes, stream)? {
             Some(ptr) => {
                 let captured = locked.capturing;
-                let usage = Usage { bytes, stream, uses: Vec::new(), captured, in_graph, raw, freed: false };
+                let usage = Usage { captured, in_graph, raw, ..Usage::new(bytes, stream) };
                 let before = locked.live.insert(ptr.0, usage);
                 debug_assert!(before.is_none(), "live blocks have different addresses");
                 locked.devices[usize::from(stream.device)].used += bytes;

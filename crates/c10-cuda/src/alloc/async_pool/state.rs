@@ -78,6 +78,13 @@ pub(super) struct Usage {
     pub(super) freed: bool,
 }
 
+impl Usage {
+    /// A block that is handed out, of no capture.
+    pub(super) fn new(bytes: u64, stream: StreamHandle) -> Self {
+        Self { bytes, stream, uses: Vec::new(), captured: false, in_graph: false, raw: false, freed: false }
+    }
+}
+
 /// The state, locked.
 pub(super) struct Locked<'a> {
     pub(super) driver: &'a dyn Driver,
