@@ -69,6 +69,7 @@ mod invariants;
 mod c10;
 
 pub use callbacks::{FreeMemoryCallback, OutOfMemoryObserver};
+pub(crate) use capture::RelaxedMode;
 pub use checkpoint::{PoolCheckpoint, RestoredPool};
 pub use context::{Context, ContextProvider, Contexts, Frame, GatheredContext, RecordContext};
 pub use mem_pool::{MemPool, MemPoolOptions, UseMemPool};

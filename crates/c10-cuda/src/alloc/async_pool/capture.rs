@@ -1,7 +1,7 @@
 //! Captures, as far as memory pools have to do with them. See Note [Captures and memory pools].
 
 use super::state::{AsyncPool, Locked};
-use crate::alloc::capture::RelaxedMode;
+use crate::alloc::RelaxedMode;
 use crate::driver::{CaptureState, DriverError, Status, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
 
