@@ -136,7 +136,7 @@ pub unsafe extern "C" fn tensorplay_cuda_last_error(text: *mut c_char, size: usi
             // SAFETY: the caller lets `size` bytes be written, of which these and one more are.
             unsafe { std::ptr::copy_nonoverlapping(last.as_ptr().cast(), text, length) };
             // SAFETY: as above.
-            unsafe { text.add(length).write(0) };
+            unsafe { text.wrapping_add(length).write(0) };
         }
         last.len()
     })
