@@ -51,7 +51,7 @@ fn a_c_program_uses_it() {
 init 0
 again 2
 again: the allocator is there already: it was used or made before
-second is 512 bytes on, in 2 MiB
+second is 1024 bytes on, in 2 MiB
 ";
     assert!(printed.starts_with(expected), "{printed}");
     let lines: Vec<&str> = printed.lines().collect();

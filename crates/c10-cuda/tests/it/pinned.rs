@@ -384,9 +384,10 @@ fn what_a_graph_uses_is_withheld_and_captures_are_not_disturbed() {
     assert_ne!(address(&rig.allocate(1000)), at);
     assert_eq!(address(&rig.allocate(2000)), waiting, "other streams' events are asked for");
     rig.pinned.empty_cache().unwrap();
-    rig.allocate(40_000_000);
+    rig.allocate(30_000_000);
     let graph = driver.stream_end_capture(handle).unwrap();
     driver.graph_destroy(graph).unwrap();
+    rig.pinned.process_events().unwrap();
     rig.sim.complete_all();
     rig.pinned.empty_cache().unwrap();
     assert_eq!(rig.held(), 1024, "what the stream used before is free, what the graph uses is not");
