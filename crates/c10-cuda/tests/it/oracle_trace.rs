@@ -135,28 +135,32 @@ impl Player {
             let at = call.ptr.0;
             let name = match (call.name, call.status.is_some()) {
                 ("malloc", true) => "segment_alloc_failed",
-                ("malloc", false) => {
-                    self.segments.live.insert(at, (self.segments.next, call.bytes));
-                    self.segments.next += 1;
-                    "segment_alloc"
-                }
+                ("create", true) => "phys_alloc_failed",
+                ("malloc", false) => "segment_alloc",
+                ("reserve", false) => "va_reserve",
                 ("free", false) => "segment_free",
                 ("mem_pool_reserve", true) => "async_reserve_failed",
-                ("mem_pool_reserve" | "graph_malloc", _) => {
-                    self.segments.live.insert(at, (self.segments.next, call.bytes));
-                    self.segments.next += 1;
-                    if call.name == "graph_malloc" { "graph_alloc" } else { "async_reserve" }
-                }
+                ("mem_pool_reserve", false) => "async_reserve",
+                ("graph_malloc", _) => "graph_alloc",
                 ("mem_pool_release", _) => "async_release",
                 ("graph_free", _) => "graph_free",
+                ("free_range", false) => "va_free",
+                ("create", false) => "phys_alloc",
+                ("release", false) => "phys_free",
+                ("map", false) => "map",
+                ("unmap", false) => "unmap",
                 _ => continue,
             };
+            if matches!(name, "segment_alloc" | "va_reserve" | "async_reserve" | "graph_alloc") {
+                self.segments.live.insert(at, (self.segments.next, call.bytes));
+                self.segments.next += 1;
+            }
             let place = self.segments.place(at);
             // The stand-in tells the whole units of a range that goes.
             let bytes =
                 if name == "segment_free" { call.bytes.next_multiple_of(2 << 20) } else { call.bytes };
             self.lines.push(format!("driver {name} {bytes} {place}{}", on_device(call.device)));
-            if matches!(name, "segment_free" | "async_release" | "graph_free") {
+            if matches!(name, "segment_free" | "va_free" | "async_release" | "graph_free") {
                 self.segments.live.remove(&at);
             }
         }
@@ -397,7 +401,8 @@ impl Player {
                 self.segments.place(s.address.0),
                 s.pool.second,
                 stream.unwrap_or(0),
-                if s.is_large { "large" } else { "small" },
+                if s.is_large { "large" } else { "small" }.to_owned()
+                    + if s.is_expandable { " expandable" } else { "" },
                 s.total_size,
                 s.allocated_size,
                 s.active_size,
