@@ -18,6 +18,7 @@ impl CachingAllocator {
     /// [`ErrorKind::InvalidArgument`] for memory that is not this allocator's; [`ErrorKind::NotImplemented`] for
     /// [stitched](Placement::Stitched) memory; what the driver reports.
     pub fn share_ipc_handle(&self, ptr: &DataPtr) -> Result<ShareableHandle> {
+        self.supports("shareIpcHandle")?;
         let (device, index) = self.own_block(ptr, "share_ipc_handle")?;
         let locked = device.lock();
         let id = locked.blocks.id_at(index).expect("a context is out, so its slot holds a block");
