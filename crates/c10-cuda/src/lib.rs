@@ -82,3 +82,13 @@ pub use hooks::CudaHooks;
 pub use pinned::{HostStats, PinnedAllocator};
 pub use pluggable::PluggableAllocator;
 pub use runtime::Runtime;
+
+/// Compiles the examples of the guide to the allocator.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/allocator.md")]
+struct AllocatorGuide;
+
+/// Compiles the examples of the guide to streams.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/streams.md")]
+struct StreamsGuide;
