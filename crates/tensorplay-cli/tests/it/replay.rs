@@ -448,18 +448,12 @@ fn arguments_that_cannot_be_served() {
     let refused =
         |options: &[&str]| complaint(&tensorplay().arg("replay").args(options).arg(&file).output().unwrap());
     let complaints = [
-        refused(&["--conf", "expandable_segments:True"]),
-        refused(&["--conf", "backend:cudaMallocAsync"]),
-        refused(&["--conf", "graph_capture_record_stream_reuse:True"]),
         refused(&["--conf", "no_such_key:1"]),
         refused(&["--conf", "max_split_size_mb:5"]),
         refused(&["--device-memory", "65TiB"]),
         refused(&["--device-memory", "0"]),
     ];
     insta::assert_snapshot!(complaints.concat(), @"
-    error: --conf: the caching allocator does not support expandable_segments:True
-    error: --conf: the caching allocator does not support backend:cudaMallocAsync
-    error: --conf: the caching allocator does not support graph_capture_record_stream_reuse:True
     error: --conf: Unrecognized key 'no_such_key' in CUDA allocator config.
     error: --conf: CachingAllocator option max_split_size_mb too small, must be >= 20
     error: --device-memory: 65.00 TiB is more than 64.00 TiB, the most that is simulated
