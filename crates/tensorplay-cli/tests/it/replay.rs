@@ -223,7 +223,7 @@ fn a_history_from_a_running_process_is_reported_with_notes() {
       configuration    expandable_segments:True
 
     Replay
-      configuration    PyTorch's defaults
+      configuration    expandable_segments:True
       device memory    unlimited
       placements       1,704 of 1,704 as recorded
       segment events   none to compare
@@ -233,8 +233,6 @@ fn a_history_from_a_running_process_is_reported_with_notes() {
       - Recording began in a running process. The segments and live blocks of that moment
         follow from the end of the file; the order in which the segments had been obtained is
         not recorded.
-      - The recording has expandable segments. They are replayed as segments of fixed extent,
-        so that only what needs no growth can be compared.
     ");
 }
 

@@ -34,8 +34,9 @@ s = pickle.load(open(sys.argv[1], 'rb'))
 theirs = pickle.load(__import__('gzip').open(sys.argv[2]))
 one, other = s['device_traces'][0], theirs['device_traces'][0]
 one = [e for e in one if e['action'] != 'snapshot']
-# A segment is obtained at the time of the allocation that it is for.
-names = lambda e: ('action', 'addr', 'size', 'stream') + (() if 'segment' in e['action'] else ('time_us',))
+# The program's calls are at their times; what follows from a call is at that of the call.
+called = ('alloc', 'free_requested')
+names = lambda e: ('action', 'addr', 'size', 'stream') + (('time_us',) if e['action'] in called else ())
 assert [[e[n] for n in names(e)] for e in one] == [[e[n] for n in names(e)] for e in other]
 frames = lambda e: [(f['filename'], f['name'], f['line']) for f in e['frames']]
 allocations = [(frames(a), frames(b)) for a, b in zip(one, other) if b['action'] == 'alloc']
