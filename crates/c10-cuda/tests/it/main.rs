@@ -47,6 +47,7 @@ mod sim_work;
 mod snapshot_file;
 mod mempool;
 mod soak;
+mod pool_programs;
 mod pools;
 mod reuse;
 mod storages;
