@@ -14,6 +14,7 @@ mod demo;
 mod doc;
 mod fuzz;
 mod fuzz_oracle;
+mod instructions;
 mod layers;
 mod nightly;
 mod soak;
@@ -39,6 +40,8 @@ enum Command {
     Doc,
     /// The whole check: format, lints, documentation, layers, every crate alone, then the tests
     Ci,
+    /// Counts the instructions of the allocator's hot paths, where valgrind is installed
+    Instructions,
     /// Runs the recorded calls of PyTorch's operators, and writes down which pass and which operators there are
     Conformance,
     /// Compares the caching allocator with PyTorch's own on random traces
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Doc => doc::run(),
         Command::Ci => ci::run(),
+        Command::Instructions => instructions::run(),
         Command::Conformance => conformance::run(),
         Command::FuzzOracle(args) => fuzz_oracle::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
