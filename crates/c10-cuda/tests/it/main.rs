@@ -3,6 +3,7 @@
 
 mod machine;
 mod model;
+mod mutations;
 mod oracle_trace;
 mod own_memory;
 mod program;
