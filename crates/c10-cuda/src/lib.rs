@@ -92,3 +92,8 @@ struct AllocatorGuide;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/streams.md")]
 struct StreamsGuide;
+
+/// Compiles the examples of the guide to the race detector.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/races.md")]
+struct RacesGuide;
