@@ -71,7 +71,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     while steps < events / 3 {
         steps += 1;
         let random = mixed(steps as u64 + (1 << 40));
-        let size = 512u64 << (random % 18) | (random >> 32) % 512;
+        let size = (512u64 << (random % 18)) | ((random >> 32) % 512);
         let block = cuda.allocate(size)?;
         if random.is_multiple_of(100) {
             cuda.record_stream(&block, stream)?;
