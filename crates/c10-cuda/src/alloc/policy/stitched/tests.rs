@@ -69,6 +69,6 @@ proptest! {
 fn what_is_missing_is_told() {
     assert_eq!(stitch(&[], 3 * PAGE), Err(3 * PAGE));
     let hole = Hole { at: PAGE, end: 3 * PAGE, cuts: vec![PAGE, 2 * PAGE, 3 * PAGE], first_handle: PAGE };
-    assert_eq!(stitch(&[hole.clone()], 3 * PAGE), Err(PAGE));
+    assert_eq!(stitch(std::slice::from_ref(&hole), 3 * PAGE), Err(PAGE));
     assert_eq!(stitch(&[hole], 2 * PAGE), Ok(vec![Piece { at: PAGE, bytes: 2 * PAGE }]));
 }
