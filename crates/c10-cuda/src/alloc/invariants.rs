@@ -161,6 +161,17 @@ impl DeviceState {
                 of_pool.increase(is_small, size);
             }
         }
+        for (_, head) in self.heads() {
+            let Some(expandable) = head.expandable else { continue };
+            let asleep = self.expandable[expandable].asleep_bytes() as i64;
+            if asleep > 0 {
+                let id = self.pools.id_of(head.pool);
+                assert!(self.pools.owner(head.pool.owner).asleep.is_some(), "I8: {head:?} sleeps alone");
+                sums.reserved_bytes.decrease(head.pool.is_small, asleep);
+                let of_pool = sums.reserved_bytes_by_private_pools.entry(id).or_default();
+                of_pool.decrease(head.pool.is_small, asleep);
+            }
+        }
         for ((name, kept), (_, sum)) in self.stats.arrays().into_iter().zip(sums.arrays()) {
             let current = |array: &StatArray| [array.all.current, array.small.current, array.large.current];
             assert_eq!(current(kept), current(sum), "I5: {name}");
@@ -197,6 +208,7 @@ impl DeviceState {
     fn check_i6_total(&self) {
         let mapped = self.blocks.iter().filter(|(_, block)| block.mapped);
         let segments: u64 = mapped.map(|(_, block)| block.size).sum();
-        assert_eq!(self.total_allocated, segments, "I6");
+        let asleep: u64 = self.expandable.iter().map(|(_, segment)| segment.asleep_bytes()).sum();
+        assert_eq!(self.total_allocated, segments - asleep, "I6");
     }
 }

@@ -54,6 +54,7 @@ mod address_map;
 mod raw;
 mod uncached;
 mod ipc;
+mod suspend;
 mod fraction;
 mod queries;
 mod stats;
@@ -79,6 +80,7 @@ pub use pool_allocator::PoolAllocator;
 pub use snapshot::{BlockInfo, BlockState, SegmentInfo, Snapshot};
 pub use stats::DeviceStats;
 pub use summary::memory_summary;
+pub use suspend::SuspendedContents;
 pub use trace::{CompileContext, History, TraceAction, TraceEntry, TraceTracker};
 pub(crate) use trace_ring::now as clock_now;
 

@@ -45,3 +45,4 @@ mod soak;
 mod pools;
 mod storages;
 mod summary;
+mod suspend;

@@ -8,6 +8,7 @@
 //!   the caller, who offers it again.
 //! - **E3.** A page that could not be unmapped on the way back is *stuck*: mapped, and of no use to anybody, until an
 //!   unmapping succeeds.
+//! - **E4.** A page that sleeps counts as mapped to the blocks that lie in it, and has no memory until it wakes.
 
 use c10_core::DeviceIndex;
 
@@ -15,11 +16,13 @@ use crate::driver::{DevicePtr, Driver, DriverError, IpcHandle, PhysHandle, Statu
 
 /// What stands behind a page's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Page {
+pub(super) enum Page {
     Unmapped,
     Mapped(PhysHandle),
-    /// See E3.
-    Stuck(PhysHandle),
+    /// See E3; whether it is asleep once it is unmapped.
+    Stuck(PhysHandle, bool),
+    /// Blocks are there and their memory is not. See E4.
+    Asleep,
 }
 
 /// A range of addresses whose pages are mapped as needed.
@@ -29,9 +32,9 @@ pub(crate) struct ExpandableSegment {
     stream: StreamHandle,
     range: VaRange,
     /// Bytes of a page.
-    page: u64,
+    pub(super) page: u64,
     /// Up to the last that is not unmapped.
-    pages: Vec<Page>,
+    pub(super) pages: Vec<Page>,
     /// Other devices that reach it.
     peers: Vec<DeviceIndex>,
 }
@@ -41,6 +44,8 @@ pub(crate) struct ExpandableSegment {
 pub(crate) struct Unmapped {
     pub(crate) at: u64,
     pub(crate) bytes: u64,
+    /// Of these, what slept and so had no memory.
+    pub(crate) asleep: u64,
     pub(crate) error: Option<DriverError>,
 }
 
@@ -74,9 +79,18 @@ impl ExpandableSegment {
         self.page
     }
 
-    /// Bytes of the pages that have memory behind them and are of use.
+    /// Bytes of the pages that have memory behind them and are of use, or sleep.
     pub(crate) fn mapped_bytes(&self) -> u64 {
-        self.pages.iter().filter(|page| matches!(page, Page::Mapped(_))).count() as u64 * self.page
+        self.bytes_where(|page| matches!(page, Page::Mapped(_))) + self.asleep_bytes()
+    }
+
+    /// Bytes of the pages that sleep.
+    pub(crate) fn asleep_bytes(&self) -> u64 {
+        self.bytes_where(|page| matches!(page, Page::Asleep | Page::Stuck(_, true)))
+    }
+
+    fn bytes_where(&self, is_it: impl Fn(&Page) -> bool) -> u64 {
+        self.pages.iter().filter(|page| is_it(page)).count() as u64 * self.page
     }
 
     /// Puts memory behind the pages that hold `[at, at + bytes)`, none of which has any; `at` begins a page. Gives
@@ -134,12 +148,12 @@ impl ExpandableSegment {
         if mapped.is_err() {
             for (page, handle) in (first..).zip(handles) {
                 match self.pages[page] {
-                    Page::Unmapped => release(driver, handle, unreleased),
-                    Page::Mapped(_) | Page::Stuck(_) => {
-                        self.pages[page] = Page::Stuck(handle);
+                    Page::Mapped(_) => {
+                        self.pages[page] = Page::Stuck(handle, false);
                         // A refusal leaves the page stuck. See E3.
                         let _ = self.unstick(driver, page, unreleased);
                     }
+                    _ => release(driver, handle, unreleased),
                 }
             }
         }
@@ -156,9 +170,7 @@ impl ExpandableSegment {
             driver.map(self.address(page), *handle)?;
             self.pages[page] = Page::Mapped(*handle);
         }
-        let mut devices = vec![self.stream.device];
-        devices.extend(&self.peers);
-        driver.set_access(self.address(first), handles.len() as u64 * self.page, &devices)
+        driver.set_access(self.address(first), handles.len() as u64 * self.page, &self.devices())
     }
 
     /// The physical memory of another process's pages, at addresses of just their length.
@@ -217,6 +229,11 @@ impl ExpandableSegment {
         Ok((self.address(first).0, handles.collect::<Result<_, _>>()?))
     }
 
+    /// The devices that reach it.
+    pub(super) fn devices(&self) -> Vec<DeviceIndex> {
+        [&[self.stream.device], &self.peers[..]].concat()
+    }
+
     /// Takes the memory away from behind the pages that lie wholly in `[at, at + bytes)`, all of which have some and
     /// hold no block, once the segment's stream has done with it.
     pub(crate) fn unmap(
@@ -229,23 +246,27 @@ impl ExpandableSegment {
         let first = (at - self.base()).div_ceil(self.page) as usize;
         let end = self.index(at + bytes);
         let start = self.address(first).0;
+        let nothing = Unmapped { at: start, bytes: 0, asleep: 0, error: None };
         if first >= end {
-            return Unmapped { at, bytes: 0, error: None };
+            return nothing;
         }
-        if let Err(error) = self.synchronize(driver) {
-            return Unmapped { at: start, bytes: 0, error: Some(error) };
+        let sleep = self.pages[first..end].iter().all(|page| *page == Page::Asleep);
+        if !sleep && let Err(error) = self.synchronize(driver) {
+            return Unmapped { error: Some(error), ..nothing };
         }
-        let mut error = None;
-        let mut done = 0;
+        let mut unmapped = Unmapped { at: start, bytes: 0, asleep: 0, error: None };
         for page in first..end {
+            let sleeps = matches!(self.pages[page], Page::Asleep | Page::Stuck(_, true));
             if let Err(failed) = self.unmap_page(driver, page, unreleased) {
-                error = Some(failed);
+                unmapped.error = Some(failed);
                 break;
             }
-            done += self.page;
+            self.pages[page] = Page::Unmapped;
+            unmapped.bytes += self.page;
+            unmapped.asleep += u64::from(sleeps) * self.page;
         }
         self.trim();
-        Unmapped { at: start, bytes: done, error }
+        unmapped
     }
 
     /// Waits for the segment's stream, on the device that it is of. Where the stream is gone, for all of the device.
@@ -264,25 +285,27 @@ impl ExpandableSegment {
         page: usize,
         unreleased: &mut Vec<PhysHandle>,
     ) -> Result<(), DriverError> {
-        let (Page::Mapped(handle) | Page::Stuck(handle)) = self.pages[page] else {
-            unreachable!("a mapped block has memory behind it, and a stuck page was seen to be one");
+        let (handle, then) = match self.pages[page] {
+            Page::Mapped(handle) | Page::Stuck(handle, false) => (handle, Page::Unmapped),
+            Page::Stuck(handle, true) => (handle, Page::Asleep),
+            Page::Asleep | Page::Unmapped => return Ok(()),
         };
         // SAFETY: no block is there, events of other streams have passed, and the own stream was waited for; or
         // nobody has ever used the page.
         unsafe { driver.unmap(self.address(page), self.page) }?;
-        self.pages[page] = Page::Unmapped;
+        self.pages[page] = then;
         release(driver, handle, unreleased);
         Ok(())
     }
 
-    fn unstick(
+    pub(super) fn unstick(
         &mut self,
         driver: &dyn Driver,
         page: usize,
         unreleased: &mut Vec<PhysHandle>,
     ) -> Result<(), DriverError> {
         match self.pages[page] {
-            Page::Stuck(_) => self.unmap_page(driver, page, unreleased),
+            Page::Stuck(..) => self.unmap_page(driver, page, unreleased),
             _ => Ok(()),
         }
     }
@@ -290,8 +313,9 @@ impl ExpandableSegment {
     /// Takes all memory away, of a segment that nobody has used. What the driver refuses is stuck. See E3.
     pub(crate) fn unmap_all(&mut self, driver: &dyn Driver, unreleased: &mut Vec<PhysHandle>) {
         for page in &mut self.pages {
-            if let Page::Mapped(handle) = *page {
-                *page = Page::Stuck(handle);
+            match *page {
+                Page::Mapped(handle) | Page::Stuck(handle, _) => *page = Page::Stuck(handle, false),
+                Page::Asleep | Page::Unmapped => *page = Page::Unmapped,
             }
         }
         // A refusal leaves pages stuck.
@@ -338,7 +362,7 @@ impl ExpandableSegment {
         ((at - self.base()) / self.page) as usize
     }
 
-    fn address(&self, page: usize) -> DevicePtr {
+    pub(super) fn address(&self, page: usize) -> DevicePtr {
         self.range.base.offset(page as u64 * self.page)
     }
 
