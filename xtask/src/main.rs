@@ -12,6 +12,7 @@ mod conformance;
 mod demo;
 mod doc;
 mod fuzz_oracle;
+mod instructions;
 mod layers;
 mod soak;
 mod step;
@@ -36,6 +37,8 @@ enum Command {
     Doc,
     /// The whole check: format, lints, documentation, layers, every crate alone, then the tests
     Ci,
+    /// Counts the instructions of the allocator's hot paths, where valgrind is installed
+    Instructions,
     /// Runs the recorded calls of PyTorch's operators, and writes down which pass and which operators there are
     Conformance,
     /// Compares the caching allocator with PyTorch's own on random traces
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Doc => doc::run(),
         Command::Ci => ci::run(),
+        Command::Instructions => instructions::run(),
         Command::Conformance => conformance::run(),
         Command::FuzzOracle(args) => fuzz_oracle::run(&args),
         Command::Soak(args) => soak::run(&args),

@@ -67,6 +67,9 @@ impl Locked<'_> {
         let capturing = self.housekeep(stream)?;
         let mut request = self.request(requested, stream)?;
         self.check_awake(&request)?;
+        if let Some(id) = self.planned_block(&request, capturing)? {
+            return Ok(id);
+        }
         if let Some(found) = self.get_free_block(&request) {
             let split_before = self.split_now();
             let id = self.hand_out(found, &request);
@@ -201,7 +204,9 @@ impl Locked<'_> {
     /// (`try_mempool_fallback`).
     // Differs from PyTorch: also of a pool that allocations go to at the time, which ends there in an error.
     fn block_of_other_pools(&mut self, request: &mut Request) -> Option<BlockId> {
-        if request.pool.owner != 0 || self.pools.use_on_oom.is_empty() {
+        // With expandable segments PyTorch does not come here.
+        let is_off = self.config.expandable_segments || self.pools.use_on_oom.is_empty();
+        if is_off || request.pool.owner != 0 {
             return None;
         }
         let pools: Vec<_> = self.pools.use_on_oom.iter().filter_map(|id| self.pools.find(id)).collect();
@@ -217,7 +222,7 @@ impl Locked<'_> {
         None
     }
 
-    fn is_beyond_fraction(&self, total: u64) -> Result<bool, DriverError> {
+    pub(crate) fn is_beyond_fraction(&self, total: u64) -> Result<bool, DriverError> {
         let device_total = self.driver().device_props(self.device.index)?.total_memory;
         Ok(total as f64 > self.config.per_process_memory_fraction * device_total as f64)
     }
