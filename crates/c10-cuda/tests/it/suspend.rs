@@ -4,7 +4,7 @@
 use c10_core::{DataPtr, Stream};
 use c10_cuda::alloc::{MemPool, MemPoolOptions, MempoolId, PoolFilter, SuspendedContents};
 use c10_cuda::driver::sim::{FaultPlan, FaultRule, SimConfig};
-use c10_cuda::driver::{DevicePtr, Driver, Status, StreamHandle};
+use c10_cuda::driver::{DevicePtr, Status, StreamHandle};
 use c10_cuda::{Config, ErrorKind, Result};
 use proptest::prelude::*;
 

@@ -93,6 +93,7 @@ impl ExpandableSegment {
         self.pages.iter().filter(|page| is_it(page)).count() as u64 * self.page
     }
 
+    // Differs from PyTorch: a failure on the way is undone whole (pytorch/pytorch#188008).
     /// Puts memory behind the pages that hold `[at, at + bytes)`, none of which has any; `at` begins a page. Gives
     /// the bytes of the pages.
     pub(crate) fn map(
@@ -174,6 +175,7 @@ impl ExpandableSegment {
     }
 
     /// The physical memory of another process's pages, at addresses of just their length.
+    // Differs from PyTorch: it reserves a device's worth of addresses for each (pytorch/pytorch#186213).
     pub(crate) fn import(
         driver: &dyn Driver,
         device: DeviceIndex,
@@ -270,6 +272,7 @@ impl ExpandableSegment {
     }
 
     /// Waits for the segment's stream, on the device that it is of. Where the stream is gone, for all of the device.
+    // Differs from PyTorch: it waits on the current device (pytorch/pytorch#196258).
     fn synchronize(&self, driver: &dyn Driver) -> Result<(), DriverError> {
         match driver.stream_synchronize(self.stream) {
             Err(DriverError { status: Status::InvalidHandle, .. }) => {
