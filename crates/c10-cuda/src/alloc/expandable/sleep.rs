@@ -22,12 +22,13 @@ impl ExpandableSegment {
         for page in 0..self.pages.len() {
             let Page::Mapped(handle) = self.pages[page] else { continue };
             // SAFETY: the caller answers for the work.
-            if let Err(error) = unsafe { driver.unmap(self.address(page), self.page) } {
+            if let Err(error) = unsafe { driver.unmap(self.address(page), handle.bytes) } {
                 return (rows, Err(error));
             }
-            self.pages[page] = Page::Asleep;
+            let behind = page + (handle.bytes / self.page) as usize;
+            self.pages[page..behind].fill(Page::Asleep);
             release(driver, handle, unreleased);
-            add_to_rows(&mut rows, self.address(page).0, self.page);
+            add_to_rows(&mut rows, self.address(page).0, handle.bytes);
         }
         (rows, Ok(()))
     }
@@ -45,7 +46,7 @@ impl ExpandableSegment {
 
     /// How many pages sleep.
     pub(crate) fn asleep(&self) -> usize {
-        self.pages.iter().filter(|page| matches!(page, Page::Asleep | Page::Stuck(_, true))).count()
+        (self.asleep_bytes() / self.page) as usize
     }
 
     /// Puts `handles`, one for each page that sleeps, behind these pages. Their rows, in order. After an error all sleep
