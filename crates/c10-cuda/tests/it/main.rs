@@ -50,6 +50,7 @@ mod sim_work;
 mod snapshot_file;
 mod mempool;
 mod soak;
+mod pool_programs;
 mod pools;
 mod stitched;
 mod reuse;
