@@ -204,7 +204,7 @@ impl DeviceState {
         if let (Some(_), Some((start, end))) = (first.placed, self.arena.as_ref().and_then(Arena::range)) {
             return Ok((DevicePtr(start), end - start));
         }
-        if first.expandable.is_some() {
+        if first.expandable.is_some() || first.window.is_some() {
             return Err(Error::new(
                 ErrorKind::NotImplemented,
                 format!("base_allocation: the memory at {:#x} is of an expandable segment", first.ptr),

@@ -50,6 +50,7 @@ mod snapshot_file;
 mod mempool;
 mod soak;
 mod pools;
+mod stitched;
 mod reuse;
 mod storages;
 mod summary;
