@@ -83,6 +83,7 @@ impl CachingAllocator {
         let driver_free = device.driver.memory_info(device.index)?.free;
         let locked = device.lock();
         let free = locked.pools.iter().flat_map(|pool| pool.free.iter(&locked.blocks));
+        let free = free.filter(|id| locked.pools.owner(locked.blocks[*id].pool.owner).asleep.is_none());
         Ok(free.map(|id| locked.blocks[id].size).max().unwrap_or(0).max(driver_free))
     }
 
