@@ -97,7 +97,7 @@ impl Locked<'_> {
         for place in &taken.rows {
             let row = &segments[*place];
             let unreleased = &mut self.expandable.unreleased;
-            taken.segment.map(driver, row.address.0, row.total_size, unreleased)?;
+            taken.segment.map(driver, row.address.0, row.total_size, 1, unreleased)?;
         }
         Ok(())
     }
@@ -126,6 +126,7 @@ impl DeviceState {
         let (mut reached, end) = (segment.base(), segment.base() + segment.bytes());
         let pool = self.pool_for(first);
         let expandable = Some(self.expandable.insert(segment));
+        self.pools.owner_mut(pool.owner).segments += 1;
         let registration = self.next_registration;
         self.next_registration += 1;
         let like = Block { expandable, ..Block::new(reached, 0, first.stream.raw, registration, pool) };

@@ -8,6 +8,10 @@
 //!   the caller, who offers it again.
 //! - **E3.** A page that could not be unmapped on the way back is *stuck*: mapped, and of no use to anybody, until an
 //!   unmapping succeeds.
+//! - **E4.** A physical handle has one page, or where the caller says so several in a row, and comes and goes whole.
+//! - **E5.** A page that sleeps counts as mapped to the blocks that lie in it, and has no memory until it wakes.
+
+use std::ops::Range;
 
 use c10_core::DeviceIndex;
 
@@ -15,11 +19,15 @@ use crate::driver::{DevicePtr, Driver, DriverError, IpcHandle, PhysHandle, Statu
 
 /// What stands behind a page's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Page {
+pub(super) enum Page {
     Unmapped,
     Mapped(PhysHandle),
-    /// See E3.
-    Stuck(PhysHandle),
+    /// See E3; whether it sleeps once it is unmapped.
+    Stuck(PhysHandle, bool),
+    /// Blocks are there and their memory is not. See E5.
+    Asleep,
+    /// Memory of the handle that an earlier page names. See E4.
+    Follows,
 }
 
 /// A range of addresses whose pages are mapped as needed.
@@ -29,11 +37,15 @@ pub(crate) struct ExpandableSegment {
     stream: StreamHandle,
     range: VaRange,
     /// Bytes of a page.
-    page: u64,
+    pub(super) page: u64,
     /// Up to the last that is not unmapped.
-    pages: Vec<Page>,
+    pub(super) pages: Vec<Page>,
     /// Other devices that reach it.
     peers: Vec<DeviceIndex>,
+    /// Which of the sizes of requests it serves, where a policy parts them.
+    class: usize,
+    /// The address up to which a policy uses what is mapped.
+    pub(crate) opened: u64,
 }
 
 /// What an unmapping has done: all it was to do, or less and an error.
@@ -41,6 +53,8 @@ pub(crate) struct ExpandableSegment {
 pub(crate) struct Unmapped {
     pub(crate) at: u64,
     pub(crate) bytes: u64,
+    /// Of these, what slept and so had no memory.
+    pub(crate) asleep: u64,
     pub(crate) error: Option<DriverError>,
 }
 
@@ -56,12 +70,27 @@ impl ExpandableSegment {
         let too_many = || DriverError::new("reserve", Status::OutOfMemory, stream.device);
         let bytes = bytes.max(1).checked_next_multiple_of(page).ok_or_else(too_many)?;
         let range = driver.reserve(stream.device, bytes)?;
-        Ok(Self { stream, range, page, pages: Vec::new(), peers: peers.to_vec() })
+        Ok(Self { stream, range, page, pages: Vec::new(), peers: peers.to_vec(), class: 0, opened: u64::MAX })
+    }
+
+    /// The same for requests of a class.
+    pub(crate) fn of_class(self, class: usize) -> Self {
+        Self { class, ..self }
+    }
+
+    /// The class of requests that it serves.
+    pub(crate) fn class(&self) -> usize {
+        self.class
     }
 
     /// The first address.
     pub(crate) fn base(&self) -> u64 {
         self.range.base.0
+    }
+
+    /// The stream whose blocks it holds.
+    pub(crate) fn stream(&self) -> StreamHandle {
+        self.stream
     }
 
     /// All addresses, in bytes.
@@ -74,18 +103,43 @@ impl ExpandableSegment {
         self.page
     }
 
-    /// Bytes of the pages that have memory behind them and are of use.
+    /// Bytes of the pages that have memory behind them and are of use, or sleep.
     pub(crate) fn mapped_bytes(&self) -> u64 {
-        self.pages.iter().filter(|page| matches!(page, Page::Mapped(_))).count() as u64 * self.page
+        let mapped = |page: &Page| if let Page::Mapped(handle) = page { handle.bytes } else { 0 };
+        self.pages.iter().map(mapped).sum::<u64>() + self.asleep_bytes()
     }
 
-    /// Puts memory behind the pages that hold `[at, at + bytes)`, none of which has any; `at` begins a page. Gives
-    /// the bytes of the pages.
+    /// Bytes of the pages that sleep.
+    pub(crate) fn asleep_bytes(&self) -> u64 {
+        let asleep = |page: &Page| match page {
+            Page::Asleep => self.page,
+            Page::Stuck(handle, true) => handle.bytes,
+            _ => 0,
+        };
+        self.pages.iter().map(asleep).sum()
+    }
+
+    /// Whether an address is one of its own.
+    pub(crate) fn holds(&self, at: u64) -> bool {
+        at.checked_sub(self.base()).is_some_and(|offset| offset < self.bytes())
+    }
+
+    /// The memory behind a mapped address, and where it begins.
+    pub(crate) fn handle_at(&self, at: u64) -> (u64, PhysHandle) {
+        let head = self.head(self.index(at));
+        let Page::Mapped(handle) = self.pages[head] else { unreachable!("the address is mapped") };
+        (self.address(head).0, handle)
+    }
+
+    // Differs from PyTorch: a failure on the way is undone whole (pytorch/pytorch#188008).
+    /// Puts memory behind the pages that hold `[at, at + bytes)`, none of which has any; `at` begins a page. Each
+    /// physical handle gets at most `run` pages. Gives the bytes of the pages.
     pub(crate) fn map(
         &mut self,
         driver: &dyn Driver,
         at: u64,
         bytes: u64,
+        run: usize,
         unreleased: &mut Vec<PhysHandle>,
     ) -> Result<u64, DriverError> {
         debug_assert!((at - self.base()).is_multiple_of(self.page), "blocks with no memory begin at pages");
@@ -94,7 +148,7 @@ impl ExpandableSegment {
         if self.pages.len() < end {
             self.pages.resize(end, Page::Unmapped);
         }
-        let done = self.map_pages(driver, first, end, unreleased);
+        let done = self.map_pages(driver, first..end, run, unreleased);
         self.trim();
         done.map(|()| (end - first) as u64 * self.page)
     }
@@ -102,44 +156,45 @@ impl ExpandableSegment {
     fn map_pages(
         &mut self,
         driver: &dyn Driver,
-        first: usize,
-        end: usize,
+        pages: Range<usize>,
+        run: usize,
         unreleased: &mut Vec<PhysHandle>,
     ) -> Result<(), DriverError> {
-        for page in first..end {
+        for page in pages.clone() {
             self.unstick(driver, page, unreleased)?;
         }
-        let mut created = Vec::with_capacity(end - first);
-        for _ in first..end {
-            match driver.create(self.stream.device, self.page) {
-                Ok(handle) => created.push(handle),
+        let mut created = Vec::with_capacity(pages.len());
+        for first in pages.clone().step_by(run) {
+            let bytes = run.min(pages.end - first) as u64 * self.page;
+            match driver.create(self.stream.device, bytes) {
+                Ok(handle) => created.push((first, handle)),
                 Err(error) => {
-                    created.into_iter().for_each(|handle| release(driver, handle, unreleased));
+                    created.into_iter().for_each(|(_, handle)| release(driver, handle, unreleased));
                     return Err(error);
                 }
             }
         }
-        self.adopt(driver, first, created, unreleased)
+        self.adopt(driver, pages, created, unreleased)
     }
 
-    /// Puts handles, each of a page, behind the pages from `first` on.
+    /// Puts handles behind pages, each from its first page on.
     fn adopt(
         &mut self,
         driver: &dyn Driver,
-        first: usize,
-        handles: Vec<PhysHandle>,
+        pages: Range<usize>,
+        handles: Vec<(usize, PhysHandle)>,
         unreleased: &mut Vec<PhysHandle>,
     ) -> Result<(), DriverError> {
-        let mapped = self.map_all(driver, first, &handles);
+        let mapped = self.map_all(driver, &pages, &handles);
         if mapped.is_err() {
-            for (page, handle) in (first..).zip(handles) {
+            for (page, handle) in handles {
                 match self.pages[page] {
-                    Page::Unmapped => release(driver, handle, unreleased),
-                    Page::Mapped(_) | Page::Stuck(_) => {
-                        self.pages[page] = Page::Stuck(handle);
+                    Page::Mapped(_) => {
+                        self.pages[page] = Page::Stuck(handle, false);
                         // A refusal leaves the page stuck. See E3.
                         let _ = self.unstick(driver, page, unreleased);
                     }
+                    _ => release(driver, handle, unreleased),
                 }
             }
         }
@@ -149,19 +204,25 @@ impl ExpandableSegment {
     fn map_all(
         &mut self,
         driver: &dyn Driver,
-        first: usize,
-        handles: &[PhysHandle],
+        pages: &Range<usize>,
+        created: &[(usize, PhysHandle)],
     ) -> Result<(), DriverError> {
-        for (page, handle) in (first..).zip(handles) {
-            driver.map(self.address(page), *handle)?;
-            self.pages[page] = Page::Mapped(*handle);
+        for &(page, handle) in created {
+            driver.map(self.address(page), handle)?;
+            let behind = page + (handle.bytes / self.page) as usize;
+            self.pages[page..behind].fill(Page::Follows);
+            self.pages[page] = Page::Mapped(handle);
         }
-        let mut devices = vec![self.stream.device];
-        devices.extend(&self.peers);
-        driver.set_access(self.address(first), handles.len() as u64 * self.page, &devices)
+        driver.set_access(self.address(pages.start), pages.len() as u64 * self.page, &self.devices())
+    }
+
+    /// The devices that reach it.
+    pub(super) fn devices(&self) -> Vec<DeviceIndex> {
+        [&[self.stream.device], &self.peers[..]].concat()
     }
 
     /// The physical memory of another process's pages, at addresses of just their length.
+    // Differs from PyTorch: it reserves a device's worth of addresses for each (pytorch/pytorch#186213).
     pub(crate) fn import(
         driver: &dyn Driver,
         device: DeviceIndex,
@@ -190,7 +251,8 @@ impl ExpandableSegment {
             }
         };
         segment.pages.resize(handles.len(), Page::Unmapped);
-        match segment.adopt(driver, 0, handles, unreleased) {
+        let count = handles.len();
+        match segment.adopt(driver, 0..count, (0..).zip(handles).collect(), unreleased) {
             Ok(()) => Ok(segment),
             Err(error) => {
                 // A refusal leaves addresses behind, which nobody can be told of.
@@ -211,14 +273,18 @@ impl ExpandableSegment {
         let first = self.index(at);
         let end = (at + bytes - self.base()).div_ceil(self.page) as usize;
         let handles = self.pages[first..end].iter().map(|page| match page {
-            Page::Mapped(handle) => driver.export_memory(*handle),
+            Page::Mapped(handle) if handle.bytes == self.page => driver.export_memory(*handle),
+            // Several pages of one handle would need another format.
+            Page::Mapped(_) | Page::Follows => {
+                Err(DriverError::new("export_memory", Status::NotSupported, self.stream.device))
+            }
             _ => Err(DriverError::new("export_memory", Status::NotMapped, self.stream.device)),
         });
         Ok((self.address(first).0, handles.collect::<Result<_, _>>()?))
     }
 
-    /// Takes the memory away from behind the pages that lie wholly in `[at, at + bytes)`, all of which have some and
-    /// hold no block, once the segment's stream has done with it.
+    /// Takes the handles away whose pages lie wholly in `[at, at + bytes)`, all of which have memory and hold no block,
+    /// once the segment's stream has done with it.
     pub(crate) fn unmap(
         &mut self,
         driver: &dyn Driver,
@@ -226,63 +292,72 @@ impl ExpandableSegment {
         bytes: u64,
         unreleased: &mut Vec<PhysHandle>,
     ) -> Unmapped {
-        let first = (at - self.base()).div_ceil(self.page) as usize;
+        let mut first = (at - self.base()).div_ceil(self.page) as usize;
+        while self.pages.get(first) == Some(&Page::Follows) {
+            first += 1;
+        }
         let end = self.index(at + bytes);
+        let end = if self.pages.get(end) == Some(&Page::Follows) { self.head(end) } else { end };
         let start = self.address(first).0;
+        let mut unmapped = Unmapped { at: start, bytes: 0, asleep: 0, error: None };
         if first >= end {
-            return Unmapped { at, bytes: 0, error: None };
+            return unmapped;
         }
-        if let Err(error) = self.synchronize(driver) {
-            return Unmapped { at: start, bytes: 0, error: Some(error) };
+        let all_sleep = self.pages[first..end].iter().all(|page| *page == Page::Asleep);
+        if !all_sleep && let Err(error) = wait_for(driver, self.stream) {
+            return Unmapped { error: Some(error), ..unmapped };
         }
-        let mut error = None;
-        let mut done = 0;
-        for page in first..end {
-            if let Err(failed) = self.unmap_page(driver, page, unreleased) {
-                error = Some(failed);
-                break;
+        while start + unmapped.bytes < self.address(end).0 {
+            let page = self.index(start + unmapped.bytes);
+            let sleeps = matches!(self.pages[page], Page::Asleep | Page::Stuck(_, true));
+            match self.unmap_handle(driver, page, unreleased) {
+                Ok(bytes) => {
+                    let behind = page + (bytes / self.page) as usize;
+                    self.pages[page..behind].fill(Page::Unmapped);
+                    unmapped.bytes += bytes;
+                    unmapped.asleep += if sleeps { bytes } else { 0 };
+                }
+                Err(failed) => {
+                    unmapped.error = Some(failed);
+                    break;
+                }
             }
-            done += self.page;
         }
         self.trim();
-        Unmapped { at: start, bytes: done, error }
+        unmapped
     }
 
-    /// Waits for the segment's stream, on the device that it is of. Where the stream is gone, for all of the device.
-    fn synchronize(&self, driver: &dyn Driver) -> Result<(), DriverError> {
-        match driver.stream_synchronize(self.stream) {
-            Err(DriverError { status: Status::InvalidHandle, .. }) => {
-                driver.device_synchronize(self.stream.device)
-            }
-            done => done,
-        }
-    }
-
-    fn unmap_page(
+    /// Takes the handle away that begins at a page; gives its bytes.
+    fn unmap_handle(
         &mut self,
         driver: &dyn Driver,
         page: usize,
         unreleased: &mut Vec<PhysHandle>,
-    ) -> Result<(), DriverError> {
-        let (Page::Mapped(handle) | Page::Stuck(handle)) = self.pages[page] else {
-            unreachable!("a mapped block has memory behind it, and a stuck page was seen to be one");
+    ) -> Result<u64, DriverError> {
+        let (handle, then) = match self.pages[page] {
+            Page::Mapped(handle) | Page::Stuck(handle, false) => (handle, Page::Unmapped),
+            Page::Stuck(handle, true) => (handle, Page::Asleep),
+            Page::Asleep | Page::Unmapped | Page::Follows => return Ok(self.page),
         };
         // SAFETY: no block is there, events of other streams have passed, and the own stream was waited for; or
         // nobody has ever used the page.
-        unsafe { driver.unmap(self.address(page), self.page) }?;
-        self.pages[page] = Page::Unmapped;
+        unsafe { driver.unmap(self.address(page), handle.bytes) }?;
+        let behind = page + (handle.bytes / self.page) as usize;
+        self.pages[page..behind].fill(then);
         release(driver, handle, unreleased);
-        Ok(())
+        Ok(handle.bytes)
     }
 
-    fn unstick(
+    pub(super) fn unstick(
         &mut self,
         driver: &dyn Driver,
         page: usize,
         unreleased: &mut Vec<PhysHandle>,
     ) -> Result<(), DriverError> {
-        match self.pages[page] {
-            Page::Stuck(_) => self.unmap_page(driver, page, unreleased),
+        // The pages that follow a stuck one are stuck with it.
+        let head = if self.pages[page] == Page::Follows { self.head(page) } else { page };
+        match self.pages[head] {
+            Page::Stuck(..) => self.unmap_handle(driver, head, unreleased).map(drop),
             _ => Ok(()),
         }
     }
@@ -290,8 +365,10 @@ impl ExpandableSegment {
     /// Takes all memory away, of a segment that nobody has used. What the driver refuses is stuck. See E3.
     pub(crate) fn unmap_all(&mut self, driver: &dyn Driver, unreleased: &mut Vec<PhysHandle>) {
         for page in &mut self.pages {
-            if let Page::Mapped(handle) = *page {
-                *page = Page::Stuck(handle);
+            match *page {
+                Page::Mapped(handle) | Page::Stuck(handle, _) => *page = Page::Stuck(handle, false),
+                Page::Asleep => *page = Page::Unmapped,
+                Page::Unmapped | Page::Follows => {}
             }
         }
         // A refusal leaves pages stuck.
@@ -314,8 +391,10 @@ impl ExpandableSegment {
         if self.peers.contains(&peer) {
             return Ok(());
         }
-        for (page, _) in self.pages.iter().enumerate().filter(|(_, page)| matches!(page, Page::Mapped(_))) {
-            driver.set_access(self.address(page), self.page, &[peer])?;
+        for (page, mapped) in self.pages.iter().enumerate() {
+            if let Page::Mapped(handle) = mapped {
+                driver.set_access(self.address(page), handle.bytes, &[peer])?;
+            }
         }
         self.peers.push(peer);
         Ok(())
@@ -338,7 +417,13 @@ impl ExpandableSegment {
         ((at - self.base()) / self.page) as usize
     }
 
-    fn address(&self, page: usize) -> DevicePtr {
+    /// The page where the handle of a page begins.
+    fn head(&self, page: usize) -> usize {
+        let named = self.pages[..=page].iter().rposition(|page| *page != Page::Follows);
+        named.expect("an earlier page names the handle")
+    }
+
+    pub(super) fn address(&self, page: usize) -> DevicePtr {
         self.range.base.offset(page as u64 * self.page)
     }
 
@@ -352,5 +437,14 @@ impl ExpandableSegment {
 pub(crate) fn release(driver: &dyn Driver, handle: PhysHandle, unreleased: &mut Vec<PhysHandle>) {
     if driver.release(handle).is_err() {
         unreleased.push(handle);
+    }
+}
+
+/// Waits for a stream, on the device that it is of. Where the stream is gone, for all of the device.
+// Differs from PyTorch: it waits on the current device (pytorch/pytorch#196258).
+pub(crate) fn wait_for(driver: &dyn Driver, stream: StreamHandle) -> Result<(), DriverError> {
+    match driver.stream_synchronize(stream) {
+        Err(DriverError { status: Status::InvalidHandle, .. }) => driver.device_synchronize(stream.device),
+        done => done,
     }
 }
