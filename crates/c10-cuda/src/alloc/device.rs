@@ -219,6 +219,7 @@ impl Drop for Device {
         }
         let _ = locked.release_all_blocks();
         let _ = locked.release_unmapped_segments();
+        locked.expandable.free_retired(&*self.driver);
         locked.expandable.settle(&*self.driver);
         let queued = locked.event_queues.iter().flat_map(|(_, queue)| queue).map(|(event, _)| event);
         for event in locked.idle_events.iter().chain(queued) {

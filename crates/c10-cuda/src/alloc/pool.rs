@@ -163,11 +163,16 @@ impl PoolTable {
         slot
     }
 
-    /// Whether nobody can come to a pool any more, and it holds nothing.
-    pub(crate) fn is_over(&self, slot: u32) -> bool {
+    /// Whether nobody can come to a pool any more.
+    pub(crate) fn is_unused(&self, slot: u32) -> bool {
         let owner = &self.owners[slot as usize];
         let scoped = || self.scopes.iter().any(|scope| scope.owner == slot);
-        owner.use_count == 0 && owner.segments == 0 && owner.pins == 0 && !scoped()
+        owner.use_count == 0 && owner.pins == 0 && !scoped()
+    }
+
+    /// Whether that is so, and it holds nothing.
+    pub(crate) fn is_over(&self, slot: u32) -> bool {
+        self.is_unused(slot) && self.owners[slot as usize].segments == 0
     }
 
     /// Ends a pool that [is over](Self::is_over).

@@ -236,6 +236,9 @@ impl DeviceState {
     /// Ends a pool whose last use is gone, when nothing of it is left.
     pub(crate) fn end_if_over(&mut self, slot: u32) {
         let released = self.pools.freeable.contains(self.pools.owner(slot).id);
+        if released && self.pools.is_unused(slot) {
+            self.retire_unmapped(slot);
+        }
         if released && self.pools.is_over(slot) {
             self.pools.remove(slot);
         }

@@ -61,7 +61,6 @@ impl Locked<'_> {
             }
             let pool = PoolId { owner, is_small };
             result = result.and(self.release_pool_blocks(pool));
-            result = result.and(self.release_unmapped_of(pool));
         }
         if let Some(owner) = self.pools.find(id) {
             self.end_if_over(owner);

@@ -44,17 +44,6 @@ impl Locked<'_> {
     /// Gives back the segments of which nothing is mapped any more.
     pub(crate) fn release_unmapped_segments(&mut self) -> Result<(), DriverError> {
         let unmapped: Vec<_> = self.pools.iter().flat_map(|pool| pool.unmapped.iter()).collect();
-        self.release_unmapped(unmapped)
-    }
-
-    /// Gives back the segments of one pool of which nothing is mapped any more: of those that were to serve a
-    /// request for which there was no memory in the end.
-    pub(crate) fn release_unmapped_of(&mut self, pool: PoolId) -> Result<(), DriverError> {
-        let unmapped: Vec<_> = self.pools[pool].unmapped.iter().collect();
-        self.release_unmapped(unmapped)
-    }
-
-    fn release_unmapped(&mut self, unmapped: Vec<BlockId>) -> Result<(), DriverError> {
         let mut result = Ok(());
         for id in unmapped {
             result = result.and(self.release_if_unmapped(id));
@@ -64,6 +53,24 @@ impl Locked<'_> {
 }
 
 impl DeviceState {
+    /// Takes the segments of an owner that is unused out of use, if nothing is mapped in any: they were to serve
+    /// requests for which there was no memory in the end.
+    pub(crate) fn retire_unmapped(&mut self, owner: u32) {
+        let pools = [true, false].map(|is_small| PoolId { owner, is_small });
+        let unmapped = pools.into_iter().flat_map(|pool| self.pools[pool].unmapped.iter());
+        let whole: Vec<_> = unmapped.filter(|id| !self.blocks[*id].is_split()).collect();
+        if whole.len() as u64 != self.pools.owner(owner).segments {
+            return;
+        }
+        for id in whole {
+            let expandable = self.blocks[id].of_expandable();
+            self.remove_unmapped(id);
+            self.blocks.remove(id);
+            self.expandable.retire(expandable);
+            self.pools.owner_mut(owner).segments -= 1;
+        }
+    }
+
     /// Notes that a part of a free block, of whole pages, has no memory behind it any more; `asleep` bytes of it had
     /// none before, either, and were counted then.
     fn unmap_block(&mut self, id: BlockId, at: u64, bytes: u64, asleep: u64) {

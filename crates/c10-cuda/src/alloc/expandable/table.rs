@@ -17,6 +17,9 @@ pub(crate) struct ExpandableTable {
     pub(crate) peers: Vec<DeviceIndex>,
     /// Classes of streams, by the driver's value, that have a reserve of their own.
     reserve_classes: BTreeMap<u64, String>,
+    /// Segments of pools that have ended, with nothing mapped and no block. PyTorch never gives their addresses
+    /// back; here that is done at the device's end.
+    retired: Vec<ExpandableSegment>,
     /// Physical memory whose release the driver refused.
     pub(crate) unreleased: Vec<PhysHandle>,
 }
@@ -34,6 +37,17 @@ impl ExpandableTable {
 
     pub(crate) fn remove(&mut self, id: ExpandableId) {
         self.slots[id.0 as usize] = None;
+    }
+
+    /// Takes a segment that no block is in any more out of use.
+    pub(crate) fn retire(&mut self, id: ExpandableId) {
+        self.retired.extend(self.slots[id.0 as usize].take());
+    }
+
+    /// Gives the addresses of retired segments back. What the driver refuses is kept.
+    pub(crate) fn free_retired(&mut self, driver: &dyn Driver) {
+        let unreleased = &mut self.unreleased;
+        self.retired.retain_mut(|segment| segment.free(driver, unreleased).is_err());
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ExpandableId, &ExpandableSegment)> {
@@ -72,7 +86,7 @@ impl ExpandableTable {
 
     /// Offers the driver again what it did not take back. What it refuses again is kept.
     pub(crate) fn settle(&mut self, driver: &dyn Driver) {
-        for segment in self.slots.iter_mut().flatten() {
+        for segment in self.slots.iter_mut().flatten().chain(&mut self.retired) {
             let _ = segment.settle(driver, &mut self.unreleased);
         }
         for handle in std::mem::take(&mut self.unreleased) {
