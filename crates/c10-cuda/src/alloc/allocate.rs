@@ -143,7 +143,7 @@ impl Locked<'_> {
 impl DeviceState {
     pub(crate) fn request(&self, requested: u64, stream: u64) -> Request {
         let size = round_size(requested, &self.config.roundup_power2_divisions);
-        let pool = if size <= SMALL_SIZE { PoolId::Small } else { PoolId::Large };
+        let pool = if size <= SMALL_SIZE { PoolId::SMALL } else { PoolId::LARGE };
         Request { requested, size, segment: segment_size(size, &self.config), stream, pool }
     }
 
@@ -153,11 +153,11 @@ impl DeviceState {
         let max_split = self.config.max_split();
         let slack = self.config.max_non_split_rounding_size;
         let size = request.size;
-        let pool = self.pool(request.pool);
+        let pool = &mut self.pools[request.pool];
         if ages {
             pool.get_free_blocks_call_count += 1;
         }
-        pool.free.take_best_fit(request.stream, size, |found| {
+        pool.free.take_best_fit(&mut self.blocks, request.stream, size, |found| {
             if size < max_split {
                 // Large blocks are kept for large requests,
                 found < max_split
@@ -171,25 +171,13 @@ impl DeviceState {
     fn register_segment(&mut self, ptr: DevicePtr, request: &Request) -> BlockId {
         let registration = self.count_segment(request.pool, request.segment);
         self.record(TraceAction::SegmentAlloc, ptr.0, request.segment, request.stream);
-        self.blocks.insert(Block {
-            ptr: ptr.0,
-            size: request.segment,
-            requested: 0,
-            stream: request.stream,
-            registration,
-            gc_count_base: 0,
-            prev: None,
-            next: None,
-            stream_uses: Vec::new(),
-            event_count: 0,
-            pool: request.pool,
-            allocated: false,
-        })
+        let block = Block::new(ptr.0, request.segment, request.stream, registration, request.pool);
+        self.blocks.insert(block)
     }
 
     /// Counts a segment that the driver has given, and numbers it.
     pub(crate) fn count_segment(&mut self, pool: PoolId, bytes: u64) -> u64 {
-        let is_small = pool.is_small();
+        let is_small = pool.is_small;
         self.total_allocated += bytes;
         self.stats.segment.increase(is_small, 1);
         self.stats.reserved_bytes.increase(is_small, bytes as i64);
@@ -203,7 +191,7 @@ impl DeviceState {
 
     /// Counts a block that is handed out.
     pub(crate) fn count_allocation(&mut self, pool: PoolId, size: u64, requested: u64) {
-        let is_small = pool.is_small();
+        let is_small = pool.is_small;
         let stats = &mut self.stats;
         stats.allocation.increase(is_small, 1);
         stats.allocated_bytes.increase(is_small, size as i64);
@@ -217,7 +205,7 @@ impl DeviceState {
 
     /// Splits the block if that pays, and gives it to the program (`alloc_found_block`).
     fn hand_out(&mut self, found: BlockId, request: &Request) -> BlockId {
-        let is_small = request.pool.is_small();
+        let is_small = request.pool.is_small;
         let already_split = self.blocks[found].is_split();
         let id = if self.should_split(found, request) {
             let id = self.split(found, request.size);

@@ -1,6 +1,6 @@
 //! [`Block`]: a range of one segment that is handed out, waits for streams, or is free.
 
-use super::ids::{BlockId, PoolId};
+use super::ids::{BlockId, ExpandableId, PoolId};
 use crate::driver::StreamHandle;
 
 /// A range of device memory. Its neighbours in the segment are linked by id; the head has no `prev`.
@@ -26,15 +26,39 @@ pub(crate) struct Block {
     pub(crate) pool: PoolId,
     /// Whether the program holds it.
     pub(crate) allocated: bool,
+    /// Whether there is memory behind its addresses.
+    pub(crate) mapped: bool,
+    /// The growable segment it is a part of, if it is of one.
+    pub(crate) expandable: Option<ExpandableId>,
 }
 
 impl Block {
+    /// A free block that is all of a segment which cannot grow.
+    pub(crate) fn new(ptr: u64, size: u64, stream: u64, registration: u64, pool: PoolId) -> Self {
+        Self {
+            ptr,
+            size,
+            requested: 0,
+            stream,
+            registration,
+            gc_count_base: 0,
+            prev: None,
+            next: None,
+            stream_uses: Vec::new(),
+            event_count: 0,
+            pool,
+            allocated: false,
+            mapped: true,
+            expandable: None,
+        }
+    }
+
     /// Whether its segment holds other blocks too.
     pub(crate) fn is_split(&self) -> bool {
         self.prev.is_some() || self.next.is_some()
     }
 
-    /// Whether it can be handed out: nobody holds it and no stream is waited for.
+    /// Whether nobody holds it and no stream is waited for. Where it is mapped too it can be handed out.
     pub(crate) fn is_free(&self) -> bool {
         !self.allocated && self.event_count == 0 && self.stream_uses.is_empty()
     }

@@ -1,4 +1,9 @@
 //! [`BlockTable`]: the blocks of a device, by id.
+//!
+//! A block stays in its slot from the time it is made until it is part of another; the slot also holds the links
+//! of the free list that the block stands in, so that it leaves the list with no search ([`size_bins`]).
+//!
+//! [`size_bins`]: super::size_bins
 
 use std::num::NonZeroU32;
 use std::ops::{Index, IndexMut};
@@ -6,58 +11,119 @@ use std::ops::{Index, IndexMut};
 use super::block::Block;
 use super::ids::BlockId;
 
+/// No slot.
+pub(crate) const NOWHERE: u32 = u32::MAX;
+
+/// The neighbours of a free block in its list, by slot; [`NOWHERE`] at the ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Links {
+    pub(crate) prev: u32,
+    pub(crate) next: u32,
+}
+
 /// Slots that are used again; a stale id is caught by its generation.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct BlockTable {
     slots: Vec<Slot>,
-    vacant: Vec<u32>,
+    /// The first vacant slot; the others follow by `links.next`.
+    vacant: u32,
+    len: usize,
 }
 
 #[derive(Debug)]
 struct Slot {
+    /// The generation of the block in the slot, or of the next one to be.
     generation: NonZeroU32,
-    block: Option<Block>,
+    is_live: bool,
+    links: Links,
+    /// What is left of the last block where none is live.
+    block: Block,
+}
+
+impl Default for BlockTable {
+    fn default() -> Self {
+        Self { slots: Vec::new(), vacant: NOWHERE, len: 0 }
+    }
 }
 
 impl BlockTable {
     /// Takes a block in.
+    #[inline]
     pub(crate) fn insert(&mut self, block: Block) -> BlockId {
-        if let Some(index) = self.vacant.pop() {
-            let slot = &mut self.slots[index as usize];
-            slot.block = Some(block);
-            return BlockId { index, generation: slot.generation };
-        }
-        let index = u32::try_from(self.slots.len()).expect("2^32 blocks would need 200 GiB of the host");
-        self.slots.push(Slot { generation: NonZeroU32::MIN, block: Some(block) });
+        self.len += 1;
+        let index = self.vacant;
+        let Some(slot) = self.slots.get_mut(index as usize) else { return self.grow(block) };
+        self.vacant = slot.links.next;
+        slot.is_live = true;
+        slot.block = block;
+        BlockId { index, generation: slot.generation }
+    }
+
+    #[cold]
+    fn grow(&mut self, block: Block) -> BlockId {
+        let index = u32::try_from(self.slots.len()).ok().filter(|index| *index != NOWHERE);
+        let index = index.expect("2^32 blocks would need 500 GiB of the host");
+        let links = Links { prev: NOWHERE, next: NOWHERE };
+        self.slots.push(Slot { generation: NonZeroU32::MIN, is_live: true, links, block });
         BlockId { index, generation: NonZeroU32::MIN }
     }
 
-    /// Takes a block out; its id is stale from here on.
-    pub(crate) fn remove(&mut self, id: BlockId) -> Block {
-        let slot = &mut self.slots[id.index as usize];
-        assert_eq!(slot.generation, id.generation, "a block is removed once");
+    /// Takes a block out, which no stream uses any more; its id is stale from here on.
+    #[inline]
+    pub(crate) fn remove(&mut self, id: BlockId) {
+        let vacant = self.vacant;
+        let slot = self.slot_mut(id);
+        debug_assert!(slot.block.stream_uses.is_empty());
         slot.generation = slot.generation.checked_add(1).unwrap_or(NonZeroU32::MIN);
-        self.vacant.push(id.index);
-        slot.block.take().expect("a slot whose generation is current holds a block")
+        slot.is_live = false;
+        slot.links.next = vacant;
+        self.vacant = id.index;
+        self.len -= 1;
     }
 
     /// The id of the block in a slot, if there is one.
+    #[inline]
     pub(crate) fn id_at(&self, index: u32) -> Option<BlockId> {
         let slot = self.slots.get(index as usize)?;
-        slot.block.as_ref().map(|_| BlockId { index, generation: slot.generation })
+        slot.is_live.then_some(BlockId { index, generation: slot.generation })
+    }
+
+    /// The block in a slot, which holds one, and its id.
+    #[inline]
+    pub(crate) fn at(&self, index: u32) -> (BlockId, &Block) {
+        let slot = &self.slots[index as usize];
+        debug_assert!(slot.is_live);
+        (BlockId { index, generation: slot.generation }, &slot.block)
+    }
+
+    /// The list links of a slot.
+    #[inline]
+    pub(crate) fn links(&mut self, index: u32) -> &mut Links {
+        &mut self.slots[index as usize].links
+    }
+
+    /// The slot that follows in the list.
+    #[inline]
+    pub(crate) fn links_of(&self, index: u32) -> Links {
+        self.slots[index as usize].links
     }
 
     /// All blocks, by slot.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (BlockId, &Block)> {
-        self.slots.iter().enumerate().filter_map(|(index, slot)| {
-            let block = slot.block.as_ref()?;
-            Some((BlockId { index: index as u32, generation: slot.generation }, block))
-        })
+        let live = self.slots.iter().enumerate().filter(|(_, slot)| slot.is_live);
+        live.map(|(index, slot)| (BlockId { index: index as u32, generation: slot.generation }, &slot.block))
     }
 
     /// How many blocks there are.
     pub(crate) fn len(&self) -> usize {
-        self.slots.len() - self.vacant.len()
+        self.len
+    }
+
+    #[inline]
+    fn slot_mut(&mut self, id: BlockId) -> &mut Slot {
+        let slot = &mut self.slots[id.index as usize];
+        assert!(slot.generation == id.generation && slot.is_live, "a stale block id");
+        slot
     }
 }
 
@@ -67,16 +133,14 @@ impl Index<BlockId> for BlockTable {
     #[inline]
     fn index(&self, id: BlockId) -> &Block {
         let slot = &self.slots[id.index as usize];
-        assert_eq!(slot.generation, id.generation, "a stale block id");
-        slot.block.as_ref().expect("a slot whose generation is current holds a block")
+        assert!(slot.generation == id.generation && slot.is_live, "a stale block id");
+        &slot.block
     }
 }
 
 impl IndexMut<BlockId> for BlockTable {
     #[inline]
     fn index_mut(&mut self, id: BlockId) -> &mut Block {
-        let slot = &mut self.slots[id.index as usize];
-        assert_eq!(slot.generation, id.generation, "a stale block id");
-        slot.block.as_mut().expect("a slot whose generation is current holds a block")
+        &mut self.slot_mut(id).block
     }
 }

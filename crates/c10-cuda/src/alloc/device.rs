@@ -23,9 +23,9 @@ use c10_core::DeviceIndex;
 
 use super::address_map::AddressMap;
 use super::block_table::BlockTable;
-use super::ids::{BlockId, PoolId};
+use super::ids::BlockId;
 use super::owner::OwnerTable;
-use super::pool::BlockPool;
+use super::pool::PoolTable;
 use super::stats::DeviceStats;
 use super::trace::{TraceAction, TraceRing};
 use crate::config::Config;
@@ -45,8 +45,7 @@ pub(crate) struct DeviceState {
     pub(crate) index: DeviceIndex,
     pub(crate) config: Config,
     pub(crate) blocks: BlockTable,
-    pub(crate) small: BlockPool,
-    pub(crate) large: BlockPool,
+    pub(crate) pools: PoolTable,
     pub(crate) stats: DeviceStats,
     /// The largest `total_allocated` that is allowed, where a memory fraction is set.
     pub(crate) limit: Option<u64>,
@@ -86,8 +85,7 @@ impl Device {
             index,
             config,
             blocks: BlockTable::default(),
-            small: BlockPool::new(order),
-            large: BlockPool::new(order),
+            pools: PoolTable::new(order),
             stats: DeviceStats { max_split_size, ..DeviceStats::default() },
             limit: None,
             fraction: 1.0,
@@ -139,13 +137,6 @@ impl fmt::Debug for Device {
 }
 
 impl DeviceState {
-    pub(crate) fn pool(&mut self, pool: PoolId) -> &mut BlockPool {
-        match pool {
-            PoolId::Small => &mut self.small,
-            PoolId::Large => &mut self.large,
-        }
-    }
-
     pub(crate) fn stream(&self, raw: u64) -> StreamHandle {
         StreamHandle { device: self.index, raw }
     }

@@ -1,5 +1,6 @@
 //! Freeing: at once, or when other streams have passed (`free`, `free_block`, `try_merge`).
 
+use super::block::Block;
 use super::device::{Device, DeviceState, Locked};
 use super::ids::BlockId;
 use super::report::Reported;
@@ -14,7 +15,7 @@ impl Locked<'_> {
         assert!(block.allocated, "a block that is handed out is freed once");
         block.allocated = false;
         let (ptr, size, requested, stream) = (block.ptr, block.size, block.requested, block.stream);
-        let is_small = block.pool.is_small();
+        let is_small = block.pool.is_small;
         let waits = !block.stream_uses.is_empty();
         self.stats.allocation.decrease(is_small, 1);
         self.stats.allocated_bytes.decrease(is_small, size as i64);
@@ -42,7 +43,7 @@ impl DeviceState {
     pub(crate) fn free_block(&mut self, id: BlockId) {
         let block = &self.blocks[id];
         debug_assert!(block.is_free());
-        let (size, requested, is_small) = (block.size as i64, block.requested as i64, block.pool.is_small());
+        let (size, requested, is_small) = (block.size as i64, block.requested as i64, block.pool.is_small);
         let (prev, next) = (block.prev, block.next);
         self.record(TraceAction::FreeCompleted, block.ptr, block.requested, block.stream);
 
@@ -74,21 +75,22 @@ impl DeviceState {
             return None;
         }
         self.remove_free(from);
-        let from_block = self.blocks.remove(from);
+        let Block { ptr, size, prev, next, .. } = self.blocks[from];
+        self.blocks.remove(from);
         let block = &mut self.blocks[into];
-        block.size += from_block.size;
+        block.size += size;
         if block.prev == Some(from) {
-            block.ptr = from_block.ptr;
-            block.prev = from_block.prev;
-            if let Some(before) = from_block.prev {
+            block.ptr = ptr;
+            block.prev = prev;
+            if let Some(before) = prev {
                 self.blocks[before].next = Some(into);
             }
         } else {
-            block.next = from_block.next;
-            if let Some(after) = from_block.next {
+            block.next = next;
+            if let Some(after) = next {
                 self.blocks[after].prev = Some(into);
             }
         }
-        Some(from_block.size)
+        Some(size)
     }
 }

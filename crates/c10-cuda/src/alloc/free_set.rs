@@ -1,12 +1,12 @@
 //! [`FreeSet`]: the free blocks of a pool, in PyTorch's order: by stream, size, registration of the segment,
 //! address.
 
-use super::block::Block;
+use super::block_table::BlockTable;
 use super::ids::BlockId;
-use super::size_bins::{Key, SizeBins};
+use super::size_bins::SizeBins;
 use crate::config::OrderOfEquals;
 
-/// Free blocks, a set for each stream.
+/// Free blocks, a set for each stream. Every call is given the table that the blocks are in.
 #[derive(Debug)]
 pub(crate) struct FreeSet {
     order: OrderOfEquals,
@@ -22,61 +22,74 @@ impl FreeSet {
 
     /// Adds a block that is not in the set.
     #[inline]
-    pub(crate) fn insert(&mut self, id: BlockId, block: &Block) {
-        let key = self.key(id, block);
-        let at = match self.find(block.stream) {
+    pub(crate) fn insert(&mut self, blocks: &mut BlockTable, id: BlockId) {
+        let stream = blocks[id].stream;
+        let at = match self.find(stream) {
             Ok(at) => at,
             Err(at) => {
-                self.streams.insert(at, (block.stream, SizeBins::new()));
+                self.streams.insert(at, (stream, SizeBins::new(self.order)));
                 at
             }
         };
-        let new = self.streams[at].1.insert(key);
-        debug_assert!(new, "a free block is inserted once");
+        self.streams[at].1.insert(blocks, id.index);
     }
 
     /// Takes out a block, which is in the set as it was inserted.
     #[inline]
-    pub(crate) fn remove(&mut self, id: BlockId, block: &Block) {
-        let key = self.key(id, block);
-        let found = self.find(block.stream).is_ok_and(|at| self.streams[at].1.remove(&key));
-        debug_assert!(found, "a free block is in the set under its key");
+    pub(crate) fn remove(&mut self, blocks: &mut BlockTable, id: BlockId) {
+        let at = self.find(blocks[id].stream).expect("a free block is in the set");
+        self.streams[at].1.remove(blocks, id.index);
     }
 
-    /// The first block of a stream that has at least `size` bytes, with its size.
+    /// The first block of a stream that has at least `size` bytes.
     #[inline]
-    pub(crate) fn best_fit(&self, stream: u64, size: u64) -> Option<(BlockId, u64)> {
-        let key = self.streams[self.find(stream).ok()?].1.first_from(size)?;
-        Some((key.id, key.size))
+    pub(crate) fn best_fit(&self, blocks: &BlockTable, stream: u64, size: u64) -> Option<BlockId> {
+        let index = self.streams[self.find(stream).ok()?].1.first_from(blocks, size)?;
+        Some(blocks.at(index).0)
     }
 
     /// Takes out the first block of a stream that has at least `size` bytes, if its size is one that `fits`.
     #[inline]
     pub(crate) fn take_best_fit(
         &mut self,
+        blocks: &mut BlockTable,
         stream: u64,
         size: u64,
         fits: impl Fn(u64) -> bool,
     ) -> Option<BlockId> {
         let at = self.find(stream).ok()?;
-        Some(self.streams[at].1.take_first_from(size, fits)?.id)
+        let bins = &mut self.streams[at].1;
+        let index = bins.first_from(blocks, size)?;
+        let (id, block) = blocks.at(index);
+        if !fits(block.size) {
+            return None;
+        }
+        bins.remove(blocks, index);
+        Some(id)
     }
 
     /// The blocks of a stream that are smaller than `size`, the largest first.
-    pub(crate) fn smaller(&self, stream: u64, size: u64) -> impl Iterator<Item = BlockId> {
+    pub(crate) fn smaller(
+        &self,
+        blocks: &BlockTable,
+        stream: u64,
+        size: u64,
+    ) -> impl Iterator<Item = BlockId> {
         let set = self.find(stream).ok().map(|at| &self.streams[at].1);
-        let keys = set.into_iter().flat_map(|set| set.iter().rev());
-        keys.skip_while(move |key| key.size >= size).map(|key| key.id)
+        let slots = set.into_iter().flat_map(|set| set.iter(blocks).rev());
+        slots.map(|index| blocks.at(index)).skip_while(move |(_, block)| block.size >= size).map(|(id, _)| id)
     }
 
     /// All blocks, in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = BlockId> {
-        self.streams.iter().flat_map(|(_, set)| set.iter().map(|key| key.id))
+    pub(crate) fn iter(&self, blocks: &BlockTable) -> impl Iterator<Item = BlockId> {
+        let slots = self.streams.iter().flat_map(|(_, set)| set.iter(blocks));
+        slots.map(|index| blocks.at(index).0)
     }
 
     /// Whether a block is in the set under the key it would have now.
-    pub(crate) fn contains(&self, id: BlockId, block: &Block) -> bool {
-        self.find(block.stream).is_ok_and(|at| self.streams[at].1.contains(&self.key(id, block)))
+    pub(crate) fn contains(&self, blocks: &BlockTable, id: BlockId) -> bool {
+        let stream = self.find(blocks[id].stream);
+        stream.is_ok_and(|at| self.streams[at].1.contains(blocks, id.index))
     }
 
     /// How many blocks there are.
@@ -91,13 +104,5 @@ impl FreeSet {
             Some((first, _)) if *first == stream => Ok(0),
             _ => self.streams.binary_search_by_key(&stream, |(s, _)| *s),
         }
-    }
-
-    fn key(&self, id: BlockId, block: &Block) -> Key {
-        let tie = match self.order {
-            OrderOfEquals::Registration => block.registration,
-            OrderOfEquals::Address => 0,
-        };
-        Key { size: block.size, tie, ptr: block.ptr, id }
     }
 }

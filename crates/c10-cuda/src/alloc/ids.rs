@@ -1,4 +1,4 @@
-//! [`BlockId`] and [`PoolId`]: places in tables.
+//! [`BlockId`], [`PoolId`] and [`ExpandableId`]: places in tables.
 
 use std::num::NonZeroU32;
 
@@ -11,15 +11,22 @@ pub(crate) struct BlockId {
 
 const _: () = assert!(size_of::<Option<BlockId>>() == 8);
 
-/// A pool of a device. The pools of requests up to 1 MiB, and of larger ones.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum PoolId {
-    Small,
-    Large,
+/// A pool of a device: whose it is, and which of its owner's two.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) struct PoolId {
+    /// Its place in the table of owners; 0 is the device's own.
+    pub(crate) owner: u32,
+    /// Whether it serves requests up to 1 MiB, or larger ones.
+    pub(crate) is_small: bool,
 }
 
 impl PoolId {
-    pub(crate) fn is_small(self) -> bool {
-        self == Self::Small
-    }
+    /// The device's pool of requests up to 1 MiB.
+    pub(crate) const SMALL: Self = Self { owner: 0, is_small: true };
+    /// The device's pool of larger requests.
+    pub(crate) const LARGE: Self = Self { owner: 0, is_small: false };
 }
+
+/// A growable segment of a device: its place in their table.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) struct ExpandableId(pub(crate) u32);

@@ -28,6 +28,10 @@ impl DeviceState {
         let mut seen = 0;
         for (id, head) in self.heads() {
             let (mut at, mut block) = (id, head);
+            assert!(
+                head.mapped || head.expandable.is_some(),
+                "I1: {head:?} is of a segment that cannot grow"
+            );
             seen += 1;
             while let Some(next) = block.next {
                 let after = &self.blocks[next];
@@ -36,6 +40,7 @@ impl DeviceState {
                 assert!(
                     after.stream == block.stream
                         && after.pool == block.pool
+                        && after.expandable == block.expandable
                         && after.registration == block.registration,
                     "I1: {block:?} and {after:?} are of one segment"
                 );
@@ -56,11 +61,15 @@ impl DeviceState {
     fn check_i3_free_sets(&self) {
         let mut free = 0;
         for (id, block) in self.blocks.iter() {
-            let pool = if block.pool.is_small() { &self.small } else { &self.large };
-            assert_eq!(pool.free.contains(id, block), block.is_free(), "I3: {block:?}");
+            let pool = &self.pools[block.pool];
+            assert_eq!(pool.free.contains(&self.blocks, id), block.is_free(), "I3: {block:?}");
             free += usize::from(block.is_free());
         }
-        assert_eq!(self.small.free.len() + self.large.free.len(), free, "I3: the sets hold nothing else");
+        assert_eq!(
+            self.pools.iter().map(|pool| pool.free.len()).sum::<usize>(),
+            free,
+            "I3: the sets hold nothing else"
+        );
     }
 
     fn check_i4_events(&self) {
@@ -87,7 +96,7 @@ impl DeviceState {
     fn check_i5_statistics(&self) {
         let mut sums = DeviceStats::default();
         for (_, block) in self.blocks.iter() {
-            let is_small = block.pool.is_small();
+            let is_small = block.pool.is_small;
             let size = block.size as i64;
             if block.allocated {
                 sums.allocation.increase(is_small, 1);

@@ -67,7 +67,7 @@ impl CachingAllocator {
         let device = self.device(device)?;
         let driver_free = device.driver.memory_info(device.index)?.free;
         let locked = device.lock();
-        let free = locked.large.free.iter().chain(locked.small.free.iter());
+        let free = locked.pools.iter().flat_map(|pool| pool.free.iter(&locked.blocks));
         Ok(free.map(|id| locked.blocks[id].size).max().unwrap_or(0).max(driver_free))
     }
 

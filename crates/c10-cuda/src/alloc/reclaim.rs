@@ -3,7 +3,7 @@
 
 use super::allocate::Request;
 use super::device::Locked;
-use super::ids::BlockId;
+use super::ids::{BlockId, PoolId};
 use super::trace::TraceAction;
 use crate::driver::{DevicePtr, DriverError};
 
@@ -18,7 +18,7 @@ impl Locked<'_> {
     /// Gives back every segment that is wholly free, the large pool's first; the first error, after all has been
     /// tried.
     pub(crate) fn release_blocks(&mut self) -> Result<(), DriverError> {
-        let free: Vec<_> = self.large.free.iter().chain(self.small.free.iter()).collect();
+        let free: Vec<_> = self.pools.iter().flat_map(|pool| pool.free.iter(&self.blocks)).collect();
         let mut result = Ok(());
         for id in free {
             if !self.blocks[id].is_split() {
@@ -31,7 +31,7 @@ impl Locked<'_> {
     /// Gives the segment at an address back if it is wholly free, and says whether it was.
     pub(crate) fn release_segment(&mut self, base: u64) -> Result<bool, DriverError> {
         let is_it = |id: &BlockId| self.blocks[*id].ptr == base && !self.blocks[*id].is_split();
-        let found = self.large.free.iter().chain(self.small.free.iter()).find(is_it);
+        let found = self.pools.iter().flat_map(|pool| pool.free.iter(&self.blocks)).find(is_it);
         match found {
             Some(id) => self.release_block(id).map(|()| true),
             None => Ok(false),
@@ -44,14 +44,14 @@ impl Locked<'_> {
         let Some(max_split) = self.config.max_split_size else { return Ok(false) };
         let wanted = request.size.max(max_split);
         let stream = request.stream;
-        if let Some((id, _)) = self.pool(request.pool).free.best_fit(stream, wanted) {
+        if let Some(id) = self.pools[request.pool].free.best_fit(&self.blocks, stream, wanted) {
             if self.blocks[id].is_split() {
                 return Ok(false);
             }
             self.release_block(id)?;
             return Ok(true);
         }
-        let smaller: Vec<_> = self.pool(request.pool).free.smaller(stream, wanted).collect();
+        let smaller: Vec<_> = self.pools[request.pool].free.smaller(&self.blocks, stream, wanted).collect();
         let mut released = 0;
         for id in smaller {
             let block = &self.blocks[id];
@@ -77,11 +77,11 @@ impl Locked<'_> {
         }
         let target = self.total_allocated - threshold;
         let mut reclaimed = 0;
-        let calls = self.large.get_free_blocks_call_count;
-        let mut candidates: Vec<(BlockId, u64)> = self
-            .large
+        let pool = &self.pools[PoolId::LARGE];
+        let calls = pool.get_free_blocks_call_count;
+        let mut candidates: Vec<(BlockId, u64)> = pool
             .free
-            .iter()
+            .iter(&self.blocks)
             .filter(|id| !self.blocks[*id].is_split())
             .map(|id| (id, calls - self.blocks[id].gc_count_base))
             .collect();
@@ -110,7 +110,7 @@ impl Locked<'_> {
     fn release_block(&mut self, id: BlockId) -> Result<(), DriverError> {
         let block = &self.blocks[id];
         debug_assert!(block.is_free() && !block.is_split());
-        let (ptr, size, stream, is_small) = (block.ptr, block.size, block.stream, block.pool.is_small());
+        let (ptr, size, stream, is_small) = (block.ptr, block.size, block.stream, block.pool.is_small);
         // SAFETY: the block is the whole segment, nobody holds it, and the events of other streams have passed.
         // Work of its own stream may be under way: the driver's free waits for that.
         unsafe { self.driver().free(DevicePtr(ptr)) }?;

@@ -127,25 +127,17 @@ fn give_back(device: &Device, taken: &[DevicePtr]) {
 impl DeviceState {
     /// Takes in a checked segment that the driver has given. Returns its allocated blocks.
     fn restore_segment(&mut self, segment: &SegmentInfo) -> Vec<(BlockId, u64)> {
-        let pool = if segment.is_large { PoolId::Large } else { PoolId::Small };
+        let pool = if segment.is_large { PoolId::LARGE } else { PoolId::SMALL };
         let registration = self.count_segment(pool, segment.total_size);
         let mut address = segment.address.0;
         let mut prev = None;
         let mut allocated = Vec::new();
         for info in &segment.blocks {
             let id = self.blocks.insert(Block {
-                ptr: address,
-                size: info.size,
                 requested: info.requested_size,
-                stream: segment.stream.raw,
-                registration,
-                gc_count_base: 0,
                 prev,
-                next: None,
-                stream_uses: Vec::new(),
-                event_count: 0,
-                pool,
                 allocated: info.state == BlockState::ActiveAllocated,
+                ..Block::new(address, info.size, segment.stream.raw, registration, pool)
             });
             if let Some(prev) = prev {
                 self.blocks[prev].next = Some(id);
@@ -171,7 +163,7 @@ impl DeviceState {
         if !block.is_free() {
             return;
         }
-        let (is_split, is_small, size) = (block.is_split(), block.pool.is_small(), block.size as i64);
+        let (is_split, is_small, size) = (block.is_split(), block.pool.is_small, block.size as i64);
         if is_split {
             self.stats.inactive_split.increase(is_small, 1);
             self.stats.inactive_split_bytes.increase(is_small, size);

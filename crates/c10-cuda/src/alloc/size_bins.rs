@@ -2,23 +2,25 @@
 //!
 //! Blocks stand in *bins* by size: one for each multiple of 512 bytes up to 64 KiB, then 64 for each power of two.
 //! Two levels of bits say which bins hold anything, so that the next larger block is found with no search through
-//! empty ones. Within a bin blocks are sorted; a bin is a short vector, and a tree once it is long.
+//! empty ones. Within a bin blocks are sorted. A bin is a list, linked through the blocks' slots, and a tree once
+//! it is long.
 
 use std::collections::BTreeSet;
 
-use super::ids::BlockId;
+use super::block::Block;
+use super::block_table::{BlockTable, Links, NOWHERE};
 use super::size::MIN_BLOCK_SIZE;
+use crate::config::OrderOfEquals;
 
 #[cfg(test)]
 mod tests;
 
 /// The order of blocks: by size, then as the pool says, then by address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key {
-    pub(crate) size: u64,
-    pub(crate) tie: u64,
-    pub(crate) ptr: u64,
-    pub(crate) id: BlockId,
+struct Key {
+    size: u64,
+    tie: u64,
+    ptr: u64,
 }
 
 /// Bins of exactly one size.
@@ -29,103 +31,246 @@ const STEPS: usize = 64;
 const BINS: usize = EXACT + (52 - EXACT.ilog2() as usize) * STEPS;
 const WORDS: usize = BINS.div_ceil(64);
 /// A bin with more blocks than this is a tree.
-const LONG: usize = 24;
+const LONG: u32 = 24;
 
 const _: () = assert!(WORDS <= 64, "one word says which words hold anything");
 
-/// Free blocks in order.
+/// Free blocks in order, by slot of their table, which every call is given.
 #[derive(Debug)]
 pub(crate) struct SizeBins {
+    order: OrderOfEquals,
     /// Which words of `words` are not 0.
     summary: u64,
     /// Which bins hold anything.
     words: [u64; WORDS],
-    /// For each bin, where in `bins` it is, plus one; 0 until it first holds anything.
-    places: Box<[u16; BINS]>,
-    bins: Vec<Bin>,
+    bins: Box<[Bin; BINS]>,
+    /// The trees of long bins, and the vacant places among them.
+    trees: Vec<BTreeSet<(Key, u32)>>,
+    vacant_trees: Vec<u32>,
     len: usize,
 }
 
-#[derive(Debug)]
-enum Bin {
-    Short(Vec<Key>),
-    Long(BTreeSet<Key>),
+#[derive(Clone, Copy, Debug)]
+struct Bin {
+    /// The slot of the first block, or the place of the tree.
+    first: u32,
+    len: u32,
+    is_tree: bool,
 }
 
 impl SizeBins {
-    pub(crate) fn new() -> Self {
-        Self { summary: 0, words: [0; WORDS], places: Box::new([0; BINS]), bins: Vec::new(), len: 0 }
+    pub(crate) fn new(order: OrderOfEquals) -> Self {
+        Self {
+            order,
+            summary: 0,
+            words: [0; WORDS],
+            bins: Box::new([Bin { first: NOWHERE, len: 0, is_tree: false }; BINS]),
+            trees: Vec::new(),
+            vacant_trees: Vec::new(),
+            len: 0,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Adds a key, and says whether it was not there.
+    /// Adds the block of a slot, which is not there.
     #[inline]
-    pub(crate) fn insert(&mut self, key: Key) -> bool {
+    pub(crate) fn insert(&mut self, blocks: &mut BlockTable, index: u32) {
+        let key = self.key(blocks.at(index).1);
         let at = bin_of(key.size);
-        if self.places[at] == 0 {
-            self.bins.push(Bin::Short(Vec::new()));
-            self.places[at] = u16::try_from(self.bins.len()).expect("there are fewer bins than 2^16");
+        self.len += 1;
+        let bin = &mut self.bins[at];
+        bin.len += 1;
+        if bin.len == 1 {
+            bin.first = index;
+            *blocks.links(index) = Links { prev: NOWHERE, next: NOWHERE };
+            self.words[at / 64] |= 1 << (at % 64);
+            self.summary |= 1 << (at / 64);
+        } else {
+            self.insert_among(blocks, index, key, at);
         }
-        let new = self.bins[usize::from(self.places[at]) - 1].insert(key);
-        self.words[at / 64] |= 1 << (at % 64);
-        self.summary |= 1 << (at / 64);
-        self.len += usize::from(new);
-        new
     }
 
-    /// Takes a key out, and says whether it was there.
+    fn insert_among(&mut self, blocks: &mut BlockTable, index: u32, key: Key, at: usize) {
+        let bin = self.bins[at];
+        if bin.is_tree {
+            self.trees[bin.first as usize].insert((key, index));
+            return;
+        }
+        if bin.len > LONG {
+            self.plant(blocks, at);
+            self.trees[self.bins[at].first as usize].insert((key, index));
+            return;
+        }
+        let (mut prev, mut next) = (NOWHERE, bin.first);
+        while next != NOWHERE && self.key(blocks.at(next).1) < key {
+            (prev, next) = (next, blocks.links_of(next).next);
+        }
+        *blocks.links(index) = Links { prev, next };
+        match prev {
+            NOWHERE => self.bins[at].first = index,
+            prev => blocks.links(prev).next = index,
+        }
+        if next != NOWHERE {
+            blocks.links(next).prev = index;
+        }
+    }
+
+    /// Takes the block of a slot out, which is there under the key it was inserted with.
     #[inline]
-    pub(crate) fn remove(&mut self, key: &Key) -> bool {
-        let at = bin_of(key.size);
-        let Some(place) = usize::from(self.places[at]).checked_sub(1) else { return false };
-        let bin = &mut self.bins[place];
-        let found = bin.remove(key);
-        if found {
-            self.len -= 1;
-            if bin.is_empty() {
-                self.words[at / 64] &= !(1 << (at % 64));
-                if self.words[at / 64] == 0 {
-                    self.summary &= !(1 << (at / 64));
-                }
+    pub(crate) fn remove(&mut self, blocks: &mut BlockTable, index: u32) {
+        let block = blocks.at(index).1;
+        let at = bin_of(block.size);
+        let bin = &mut self.bins[at];
+        self.len -= 1;
+        bin.len -= 1;
+        if bin.is_tree {
+            let key = self.key(block);
+            self.remove_from_tree(blocks, index, key, at);
+            return;
+        }
+        let Links { prev, next } = blocks.links_of(index);
+        if prev == NOWHERE {
+            debug_assert_eq!(bin.first, index, "a free block is in its bin");
+            bin.first = next;
+        } else {
+            blocks.links(prev).next = next;
+        }
+        if next != NOWHERE {
+            blocks.links(next).prev = prev;
+        }
+        if bin.len == 0 {
+            self.words[at / 64] &= !(1 << (at % 64));
+            if self.words[at / 64] == 0 {
+                self.summary &= !(1 << (at / 64));
             }
         }
-        found
     }
 
-    /// The first key of at least `size` bytes.
-    pub(crate) fn first_from(&self, size: u64) -> Option<Key> {
-        let at = bin_of(size);
-        if let Some(key) = self.bin(at).and_then(|bin| bin.first_from(size)) {
-            return Some(key);
+    #[cold]
+    fn remove_from_tree(&mut self, blocks: &mut BlockTable, index: u32, key: Key, at: usize) {
+        let found = self.trees[self.bins[at].first as usize].remove(&(key, index));
+        debug_assert!(found, "a free block is in its bin under its key");
+        // Well below the other limit, so that a bin does not go to and fro.
+        if self.bins[at].len <= LONG / 4 {
+            self.fell(blocks, at);
         }
-        self.bin(self.next_bin(at + 1)?)?.first()
     }
 
-    /// Takes the first key of at least `size` bytes out, if its size is one that `fits`.
+    /// Makes a list a tree.
+    #[cold]
+    fn plant(&mut self, blocks: &BlockTable, at: usize) {
+        let mut tree = BTreeSet::new();
+        let mut next = self.bins[at].first;
+        while next != NOWHERE {
+            tree.insert((self.key(blocks.at(next).1), next));
+            next = blocks.links_of(next).next;
+        }
+        let place = match self.vacant_trees.pop() {
+            Some(place) => {
+                self.trees[place as usize] = tree;
+                place
+            }
+            None => {
+                self.trees.push(tree);
+                // One for each bin at most.
+                self.trees.len() as u32 - 1
+            }
+        };
+        self.bins[at].first = place;
+        self.bins[at].is_tree = true;
+    }
+
+    /// Makes a tree a list.
+    fn fell(&mut self, blocks: &mut BlockTable, at: usize) {
+        let place = self.bins[at].first;
+        let tree = std::mem::take(&mut self.trees[place as usize]);
+        self.vacant_trees.push(place);
+        let mut after = NOWHERE;
+        for (_, index) in tree.into_iter().rev() {
+            *blocks.links(index) = Links { prev: NOWHERE, next: after };
+            if after != NOWHERE {
+                blocks.links(after).prev = index;
+            }
+            after = index;
+        }
+        self.bins[at].first = after;
+        self.bins[at].is_tree = false;
+    }
+
+    /// The slot of the first block of at least `size` bytes.
     #[inline]
-    pub(crate) fn take_first_from(&mut self, size: u64, fits: impl Fn(u64) -> bool) -> Option<Key> {
-        let key = self.first_from(size).filter(|key| fits(key.size))?;
-        self.remove(&key);
-        Some(key)
+    pub(crate) fn first_from(&self, blocks: &BlockTable, size: u64) -> Option<u32> {
+        let at = bin_of(size);
+        let mut next_at = at;
+        if self.bins[at].len != 0 {
+            // Bins of one size hold no smaller blocks.
+            if at < EXACT {
+                return Some(self.first(at));
+            }
+            if let Some(found) = self.first_in(blocks, at, size) {
+                return Some(found);
+            }
+        }
+        next_at += 1;
+        Some(self.first(self.next_bin(next_at)?))
     }
 
-    pub(crate) fn contains(&self, key: &Key) -> bool {
-        self.bin(bin_of(key.size)).is_some_and(|bin| bin.contains(key))
+    /// The first block of a bin that has at least `size` bytes.
+    fn first_in(&self, blocks: &BlockTable, at: usize, size: u64) -> Option<u32> {
+        let bin = self.bins[at];
+        if bin.is_tree {
+            let from = (Key { size, tie: 0, ptr: 0 }, 0);
+            return self.trees[bin.first as usize].range(from..).next().map(|(_, index)| *index);
+        }
+        let mut next = bin.first;
+        while next != NOWHERE && blocks.at(next).1.size < size {
+            next = blocks.links_of(next).next;
+        }
+        (next != NOWHERE).then_some(next)
     }
 
-    /// All keys, in order.
-    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = Key> {
-        (0..BINS).filter_map(|at| self.bin(at)).flat_map(Bin::iter)
+    /// The first block of a bin that holds any.
+    #[inline]
+    fn first(&self, at: usize) -> u32 {
+        let bin = self.bins[at];
+        if !bin.is_tree {
+            return bin.first;
+        }
+        let first = self.trees[bin.first as usize].first();
+        first.expect("the bin holds a block").1
     }
 
-    fn bin(&self, at: usize) -> Option<&Bin> {
-        Some(&self.bins[usize::from(self.places[at]).checked_sub(1)?])
+    /// The slots of all blocks, in order.
+    pub(crate) fn iter(&self, blocks: &BlockTable) -> impl DoubleEndedIterator<Item = u32> {
+        let used = (0..BINS).filter(|at| self.bins[*at].len != 0);
+        used.flat_map(|at| self.slots(blocks, at))
+    }
+
+    fn slots(&self, blocks: &BlockTable, at: usize) -> Vec<u32> {
+        let bin = self.bins[at];
+        if bin.is_tree {
+            return self.trees[bin.first as usize].iter().map(|(_, index)| *index).collect();
+        }
+        let follows = |index: &u32| Some(blocks.links_of(*index).next).filter(|next| *next != NOWHERE);
+        std::iter::successors(Some(bin.first), follows).collect()
+    }
+
+    /// Whether the block of a slot is there, under the key it has now.
+    pub(crate) fn contains(&self, blocks: &BlockTable, index: u32) -> bool {
+        let block = blocks.at(index).1;
+        let at = bin_of(block.size);
+        let bin = self.bins[at];
+        if bin.is_tree {
+            return self.trees[bin.first as usize].contains(&(self.key(block), index));
+        }
+        bin.len != 0 && self.slots(blocks, at).contains(&index)
     }
 
     /// The first bin from `at` on that holds anything.
+    #[inline]
     fn next_bin(&self, at: usize) -> Option<usize> {
         if at >= BINS {
             return None;
@@ -142,6 +287,15 @@ impl SizeBins {
         let word = later.trailing_zeros() as usize;
         Some(word * 64 + self.words[word].trailing_zeros() as usize)
     }
+
+    #[inline]
+    fn key(&self, block: &Block) -> Key {
+        let tie = match self.order {
+            OrderOfEquals::Registration => block.registration,
+            OrderOfEquals::Address => 0,
+        };
+        Key { size: block.size, tie, ptr: block.ptr }
+    }
 }
 
 /// The bin of a size. It never falls as the size grows.
@@ -154,93 +308,4 @@ fn bin_of(size: u64) -> usize {
     let power = units.ilog2() as usize;
     let step = (units >> (power - STEPS.ilog2() as usize)) & (STEPS - 1);
     (EXACT + (power - EXACT.ilog2() as usize) * STEPS + step).min(BINS - 1)
-}
-
-/// How many keys come before a place. Bins are so short that going through them beats halving.
-#[inline]
-fn place(keys: &[Key], is_before: impl Fn(&Key) -> bool) -> usize {
-    keys.iter().position(|key| !is_before(key)).unwrap_or(keys.len())
-}
-
-impl Bin {
-    fn insert(&mut self, key: Key) -> bool {
-        match self {
-            Self::Short(keys) => {
-                let at = place(keys, |other| *other < key);
-                if keys.get(at) == Some(&key) {
-                    return false;
-                }
-                keys.insert(at, key);
-                if keys.len() > LONG {
-                    *self = Self::Long(keys.iter().copied().collect());
-                }
-                true
-            }
-            Self::Long(keys) => keys.insert(key),
-        }
-    }
-
-    fn remove(&mut self, key: &Key) -> bool {
-        match self {
-            Self::Short(keys) => {
-                let at = place(keys, |other| other < key);
-                let found = keys.get(at) == Some(key);
-                if found {
-                    keys.remove(at);
-                }
-                found
-            }
-            Self::Long(keys) => {
-                let found = keys.remove(key);
-                // Well below the other limit, so that a bin does not go to and fro.
-                if keys.len() <= LONG / 4 {
-                    *self = Self::Short(keys.iter().copied().collect());
-                }
-                found
-            }
-        }
-    }
-
-    fn first_from(&self, size: u64) -> Option<Key> {
-        match self {
-            Self::Short(keys) => keys.get(place(keys, |key| key.size < size)).copied(),
-            Self::Long(keys) => keys.range(Key::before(size)..).next().copied(),
-        }
-    }
-
-    fn first(&self) -> Option<Key> {
-        match self {
-            Self::Short(keys) => keys.first().copied(),
-            Self::Long(keys) => keys.first().copied(),
-        }
-    }
-
-    fn contains(&self, key: &Key) -> bool {
-        match self {
-            Self::Short(keys) => keys.binary_search(key).is_ok(),
-            Self::Long(keys) => keys.contains(key),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        match self {
-            Self::Short(keys) => keys.is_empty(),
-            Self::Long(keys) => keys.is_empty(),
-        }
-    }
-
-    fn iter(&self) -> Box<dyn DoubleEndedIterator<Item = Key> + '_> {
-        match self {
-            Self::Short(keys) => Box::new(keys.iter().copied()),
-            Self::Long(keys) => Box::new(keys.iter().copied()),
-        }
-    }
-}
-
-impl Key {
-    /// Comes before every block of `size` bytes.
-    fn before(size: u64) -> Self {
-        let id = BlockId { index: 0, generation: std::num::NonZeroU32::MIN };
-        Self { size, tie: 0, ptr: 0, id }
-    }
 }

@@ -100,7 +100,7 @@ impl DeviceState {
             requested_size: 0,
             allocated_size: 0,
             active_size: 0,
-            is_large: !head.pool.is_small(),
+            is_large: !head.pool.is_small,
             blocks: Vec::new(),
         };
         let mut at = Some(id);
@@ -127,7 +127,7 @@ impl DeviceState {
             (false, false) => BlockState::ActivePendingFree,
             (false, true) => BlockState::Inactive,
         };
-        let pool = if block.pool.is_small() { &self.small } else { &self.large };
+        let pool = &self.pools[block.pool];
         let gc_counter = pool.get_free_blocks_call_count - block.gc_count_base;
         BlockInfo { size: block.size, requested_size: block.requested, gc_counter, state }
     }

@@ -3,14 +3,14 @@
 use super::allocate::Request;
 use super::block::Block;
 use super::device::DeviceState;
-use super::ids::{BlockId, PoolId};
+use super::ids::BlockId;
 use super::size::{MIN_BLOCK_SIZE, SMALL_SIZE};
 
 impl DeviceState {
     /// Whether the request leaves enough of the block to keep.
     pub(crate) fn should_split(&self, id: BlockId, request: &Request) -> bool {
         let remaining = self.blocks[id].size - request.size;
-        if request.pool.is_small() {
+        if request.pool.is_small {
             remaining >= MIN_BLOCK_SIZE
         } else {
             request.size < self.config.max_split() && remaining > SMALL_SIZE
@@ -21,18 +21,11 @@ impl DeviceState {
     pub(crate) fn split(&mut self, id: BlockId, size: u64) -> BlockId {
         let rest = &mut self.blocks[id];
         let front = Block {
-            ptr: rest.ptr,
-            size,
-            requested: 0,
-            stream: rest.stream,
-            registration: rest.registration,
-            gc_count_base: 0,
             prev: rest.prev,
             next: Some(id),
-            stream_uses: Vec::new(),
-            event_count: 0,
-            pool: rest.pool,
-            allocated: false,
+            mapped: rest.mapped,
+            expandable: rest.expandable,
+            ..Block::new(rest.ptr, size, rest.stream, rest.registration, rest.pool)
         };
         rest.ptr += size;
         rest.size -= size;
@@ -48,21 +41,14 @@ impl DeviceState {
 
     /// Puts a free block into its pool's set; its age counts from here.
     pub(crate) fn insert_free(&mut self, id: BlockId) {
-        let pool = match self.blocks[id].pool {
-            PoolId::Small => &mut self.small,
-            PoolId::Large => &mut self.large,
-        };
         let block = &mut self.blocks[id];
+        let pool = &mut self.pools[block.pool];
         block.gc_count_base = pool.get_free_blocks_call_count;
-        pool.free.insert(id, block);
+        pool.free.insert(&mut self.blocks, id);
     }
 
     /// Takes a free block out of its pool's set.
     pub(crate) fn remove_free(&mut self, id: BlockId) {
-        let block = &self.blocks[id];
-        match block.pool {
-            PoolId::Small => self.small.free.remove(id, block),
-            PoolId::Large => self.large.free.remove(id, block),
-        }
+        self.pools[self.blocks[id].pool].free.remove(&mut self.blocks, id);
     }
 }

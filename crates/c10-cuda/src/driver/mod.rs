@@ -15,6 +15,9 @@
 //! - **R7.** While a stream captures, calls that CUDA forbids then are refused with a capture status.
 //! - **R8.** Physical memory is mapped before it is used, and unmapped before its range is freed; it lives until
 //!   it is released and no longer mapped.
+//! - **R9.** Each device has a default memory pool, whose memory comes and goes in stream order: it can be used by
+//!   work behind its `malloc_async` and before its `free_async`, as R3 orders them. The pool gives a freed range out
+//!   anew where that keeps the order.
 
 use std::fmt;
 use std::ptr::NonNull;
@@ -33,7 +36,7 @@ mod status;
 pub use checked::Checked;
 pub use handle::{DevicePtr, EventHandle, PhysHandle, StreamHandle, VaRange};
 pub use launch::{Access, KernelBody, KernelLaunch, KernelMemory};
-pub use props::{DeviceProps, MemoryInfo};
+pub use props::{DeviceProps, MemPoolInfo, MemoryInfo};
 pub use record::Record;
 pub use status::{DriverError, Status};
 
@@ -87,7 +90,7 @@ impl fmt::Debug for IpcHandle {
     }
 }
 
-/// A CUDA driver, real or simulated. The rules R1 to R8 stand at the head of this module.
+/// A CUDA driver, real or simulated. The rules R1 to R9 stand at the head of this module.
 ///
 /// Every call fails with the [`Status`] that names the reason and with [`Status::InvalidDevice`] for a device
 /// that is not there. The trait is sealed: it grows without notice.
@@ -142,6 +145,34 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync + 'static {
     /// # Safety
     /// No work that is under way, or comes, uses the addresses.
     unsafe fn unmap(&self, at: DevicePtr, bytes: u64) -> Result<()>;
+
+    // Memory in stream order.
+
+    /// `bytes` bytes of a stream's device out of its default pool, for work behind this on the stream
+    /// (`cuMemAllocAsync`). 0 bytes are refused with [`Status::InvalidValue`]. Where the stream captures, it is an
+    /// address for the graph.
+    fn malloc_async(&self, bytes: u64, stream: StreamHandle) -> Result<DevicePtr>;
+    /// Gives what [`malloc_async`](Self::malloc_async) gave back to its pool, once the stream has come so far
+    /// (`cuMemFreeAsync`).
+    ///
+    /// # Safety
+    /// No work uses the memory that is not ordered before this.
+    unsafe fn free_async(&self, ptr: DevicePtr, stream: StreamHandle) -> Result<()>;
+    /// What the default pool of a device holds (`cuMemPoolGetAttribute`).
+    fn mem_pool_info(&self, device: DeviceIndex) -> Result<MemPoolInfo>;
+    /// Makes the pool's peaks what is held now (`cuMemPoolSetAttribute`).
+    fn mem_pool_reset_peaks(&self, device: DeviceIndex) -> Result<()>;
+    /// How many bytes the pool keeps when a synchronising call returns; 0 at first (`cuMemPoolSetAttribute`).
+    fn mem_pool_set_release_threshold(&self, device: DeviceIndex, bytes: u64) -> Result<()>;
+    /// Gives unused memory of the pool back to the device until it holds `keep` bytes or all that it holds is in
+    /// use (`cuMemPoolTrimTo`).
+    fn mem_pool_trim(&self, device: DeviceIndex, keep: u64) -> Result<()>;
+    /// Lets `peer` reach the pool's memory (`cuMemPoolSetAccess`). Again is no error.
+    fn mem_pool_set_access(&self, device: DeviceIndex, peer: DeviceIndex) -> Result<()>;
+    /// What graphs hold of a device (`cuDeviceGetGraphMemAttribute`).
+    fn graph_memory_info(&self, device: DeviceIndex) -> Result<MemPoolInfo>;
+    /// Makes its peaks what is held now (`cuDeviceSetGraphMemAttribute`).
+    fn graph_memory_reset_peaks(&self, device: DeviceIndex) -> Result<()>;
 
     // Streams.
 
@@ -199,6 +230,18 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync + 'static {
     /// # Safety
     /// Neither the host nor work that is under way, or comes, uses the memory.
     unsafe fn host_free(&self, ptr: NonNull<u8>) -> Result<()>;
+
+    /// Makes memory that the host has as good as what [`host_alloc`](Self::host_alloc) gives
+    /// (`cuMemHostRegister`). Refused with [`Status::AlreadyMapped`] where any of it is pinned.
+    ///
+    /// # Safety
+    /// The memory stays valid until it is unregistered.
+    unsafe fn host_register(&self, ptr: NonNull<u8>, bytes: u64) -> Result<()>;
+    /// Ends that (`cuMemHostUnregister`).
+    ///
+    /// # Safety
+    /// No work that is under way, or comes, uses the memory.
+    unsafe fn host_unregister(&self, ptr: NonNull<u8>) -> Result<()>;
 
     // Capture, peers, other processes.
 

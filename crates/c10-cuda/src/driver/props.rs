@@ -1,4 +1,4 @@
-//! What a device is: [`DeviceProps`], [`MemoryInfo`].
+//! What a device is: [`DeviceProps`], [`MemoryInfo`], [`MemPoolInfo`].
 
 /// A device's name, size and limits (`cudaDeviceProp`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,4 +22,17 @@ pub struct MemoryInfo {
     pub free: u64,
     /// All there is.
     pub total: u64,
+}
+
+/// Bytes that a memory pool holds of its device (`cuMemPoolGetAttribute`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemPoolInfo {
+    /// What is given out.
+    pub used: u64,
+    /// The most that was, since the peaks were last reset.
+    pub used_peak: u64,
+    /// All that it has from the device.
+    pub reserved: u64,
+    /// The most that it had.
+    pub reserved_peak: u64,
 }

@@ -9,7 +9,7 @@ use c10_core::DeviceIndex;
 
 use super::{
     CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle, IpcHandle, KernelLaunch,
-    MemoryInfo, PhysHandle, Result, StreamHandle, VaRange, sealed,
+    MemPoolInfo, MemoryInfo, PhysHandle, Result, StreamHandle, VaRange, sealed,
 };
 
 /// A driver that writes each of its calls, with what it was given and what it gave, to a trace of one line a call.
@@ -78,6 +78,10 @@ fn stream_text(s: StreamHandle) -> Of {
 
 fn event_text(e: EventHandle) -> Of {
     Of(e.device, e.raw)
+}
+
+fn pool_text(info: &MemPoolInfo) -> String {
+    format!("{} of {}", info.used, info.reserved)
 }
 
 fn end_text(end: CopyEnd) -> String {
@@ -164,6 +168,49 @@ impl Driver for Record {
         self.done(format_args!("unmap({at}, {bytes})"), result)
     }
 
+    fn malloc_async(&self, bytes: u64, stream: StreamHandle) -> Result<DevicePtr> {
+        let result = self.inner.malloc_async(bytes, stream);
+        self.value(format_args!("malloc_async({bytes}, {})", stream_text(stream)), result)
+    }
+
+    unsafe fn free_async(&self, ptr: DevicePtr, stream: StreamHandle) -> Result<()> {
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.free_async(ptr, stream) };
+        self.done(format_args!("free_async({ptr}, {})", stream_text(stream)), result)
+    }
+
+    fn mem_pool_info(&self, device: DeviceIndex) -> Result<MemPoolInfo> {
+        self.note(format_args!("mem_pool_info({device})"), self.inner.mem_pool_info(device), pool_text)
+    }
+
+    fn mem_pool_reset_peaks(&self, device: DeviceIndex) -> Result<()> {
+        self.done(format_args!("mem_pool_reset_peaks({device})"), self.inner.mem_pool_reset_peaks(device))
+    }
+
+    fn mem_pool_set_release_threshold(&self, device: DeviceIndex, bytes: u64) -> Result<()> {
+        let result = self.inner.mem_pool_set_release_threshold(device, bytes);
+        self.done(format_args!("mem_pool_set_release_threshold({device}, {bytes})"), result)
+    }
+
+    fn mem_pool_trim(&self, device: DeviceIndex, keep: u64) -> Result<()> {
+        self.done(format_args!("mem_pool_trim({device}, {keep})"), self.inner.mem_pool_trim(device, keep))
+    }
+
+    fn mem_pool_set_access(&self, device: DeviceIndex, peer: DeviceIndex) -> Result<()> {
+        let result = self.inner.mem_pool_set_access(device, peer);
+        self.done(format_args!("mem_pool_set_access({device}, {peer})"), result)
+    }
+
+    fn graph_memory_info(&self, device: DeviceIndex) -> Result<MemPoolInfo> {
+        let result = self.inner.graph_memory_info(device);
+        self.note(format_args!("graph_memory_info({device})"), result, pool_text)
+    }
+
+    fn graph_memory_reset_peaks(&self, device: DeviceIndex) -> Result<()> {
+        let result = self.inner.graph_memory_reset_peaks(device);
+        self.done(format_args!("graph_memory_reset_peaks({device})"), result)
+    }
+
     fn stream_priority_range(&self, device: DeviceIndex) -> Result<(i32, i32)> {
         let result = self.inner.stream_priority_range(device);
         self.value(format_args!("stream_priority_range({device})"), result)
@@ -247,6 +294,18 @@ impl Driver for Record {
         // SAFETY: as this call's own caller promises.
         let result = unsafe { self.inner.host_free(ptr) };
         self.done(format_args!("host_free(host)"), result)
+    }
+
+    unsafe fn host_register(&self, ptr: NonNull<u8>, bytes: u64) -> Result<()> {
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.host_register(ptr, bytes) };
+        self.done(format_args!("host_register(host, {bytes})"), result)
+    }
+
+    unsafe fn host_unregister(&self, ptr: NonNull<u8>) -> Result<()> {
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.host_unregister(ptr) };
+        self.done(format_args!("host_unregister(host)"), result)
     }
 
     fn capture_state(&self, stream: StreamHandle) -> Result<CaptureState> {

@@ -11,6 +11,7 @@ use c10_cuda::driver::{
     Status, StreamHandle, VaRange, real,
 };
 
+use crate::pool_rules;
 use crate::support::{Download, MIB, copy, fill, free, free_range, launch, range, read, unmap, upload};
 
 const S0: StreamHandle = StreamHandle::default_of(0);
@@ -22,7 +23,7 @@ fn status<T>(result: Result<T, DriverError>) -> Status {
 
 /// Runs the rules, each on a driver of its own.
 fn hold(make: impl Fn() -> Arc<dyn Driver>) {
-    let rules: [fn(&dyn Driver); 21] = [
+    let rules: [fn(&dyn Driver); 26] = [
         r1_a_device_that_is_not_there_is_refused,
         r1_any_thread_may_call,
         r2_dead_and_forged_handles_are_refused,
@@ -44,6 +45,11 @@ fn hold(make: impl Fn() -> Arc<dyn Driver>) {
         copies_between_devices_move_bytes,
         kernels_see_their_declared_ranges,
         pinned_memory_is_zeroed_and_freed_once,
+        pool_rules::r9_a_freed_range_is_used_in_stream_order,
+        pool_rules::r9_a_range_may_be_freed_behind_an_event,
+        pool_rules::r9_a_pool_counts_and_is_trimmed,
+        pool_rules::r9_what_is_no_range_of_a_pool_is_refused,
+        pool_rules::registered_memory_is_pinned_once,
     ];
     for rule in rules {
         rule(&*make());

@@ -22,6 +22,7 @@ mod driver_rules;
 mod events;
 mod guards;
 mod hooks;
+mod pool_rules;
 mod runtime;
 mod sim_faults;
 mod sim_memory;

@@ -54,6 +54,22 @@ fn program(d: &SimDriver) -> String {
     let host = again(|| d.host_alloc(64));
     // SAFETY: nothing uses the memory.
     again(|| unsafe { d.host_free(host) });
+    let mut own = [0_u8; 64];
+    let at = std::ptr::NonNull::from(&mut own[0]);
+    // SAFETY: the bytes are the program's until the next line.
+    again(|| unsafe { d.host_register(at, 64) });
+    // SAFETY: no work uses them.
+    again(|| unsafe { d.host_unregister(at) });
+    again(|| d.mem_pool_set_release_threshold(0, MIB));
+    let pooled = again(|| d.malloc_async(1000, stream));
+    again(|| fill(d, pooled, 3, 1000, stream));
+    // SAFETY: the stream's work on the memory is before this.
+    again(|| unsafe { d.free_async(pooled, stream) });
+    let pool = (again(|| d.mem_pool_info(0)), again(|| d.graph_memory_info(0)));
+    again(|| d.mem_pool_reset_peaks(0));
+    again(|| d.graph_memory_reset_peaks(0));
+    again(|| d.mem_pool_set_access(0, 1));
+    again(|| d.mem_pool_trim(0, 0));
     let peer = again(|| d.can_access_peer(0, 1));
     again(|| d.enable_peer_access(0, 1));
     again(|| d.event_synchronize(end));
@@ -68,7 +84,7 @@ fn program(d: &SimDriver) -> String {
     let work: Vec<_> = d.take_work().iter().map(ToString::to_string).collect();
     let left = (again(|| d.memory_info(0)), again(|| d.memory_info(1)), d.pending(), d.now_ns());
     format!(
-        "{props:?} {asked:?} {ms} {seen:?} {info:?} {peer} {left:?}\n{}\n{}",
+        "{props:?} {asked:?} {ms} {seen:?} {info:?} {pool:?} {peer} {left:?}\n{}\n{}",
         calls.join("\n"),
         work.join("\n")
     )

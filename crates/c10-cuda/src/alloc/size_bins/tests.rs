@@ -1,62 +1,86 @@
 //! The bins against a tree of the same keys.
 
-use std::num::NonZeroU32;
-
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::alloc::ids::{BlockId, PoolId};
 
 #[derive(Clone, Debug)]
 enum Op {
-    Insert(Key),
+    Insert { size: u64, tie: u64 },
     Remove(usize),
     First(u64),
 }
 
-fn key() -> impl Strategy<Value = Key> {
+fn size() -> impl Strategy<Value = u64> {
     // Few sizes, so that bins grow long, and sizes of every magnitude.
     let units = prop_oneof![0_u64..4, 1_u64..200, 4000_u64..4200, (0_u32..52).prop_map(|p| 1 << p)];
-    (units, 0_u64..3, 0_u64..500, 0_u32..4).prop_map(|(units, tie, ptr, index)| Key {
-        size: units * MIN_BLOCK_SIZE,
-        tie,
-        ptr,
-        id: BlockId { index, generation: NonZeroU32::MIN },
-    })
+    units.prop_map(|units| units * MIN_BLOCK_SIZE)
 }
 
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        4 => key().prop_map(Op::Insert),
+        4 => (size(), 0_u64..3).prop_map(|(size, tie)| Op::Insert { size, tie }),
         2 => any::<prop::sample::Index>().prop_map(|at| Op::Remove(at.index(1 << 20))),
-        2 => key().prop_map(|key| Op::First(key.size)),
+        2 => size().prop_map(Op::First),
     ]
+}
+
+fn block(size: u64, tie: u64, ptr: u64) -> Block {
+    Block::new(ptr, size, 0, tie, PoolId::LARGE)
 }
 
 proptest! {
     #[test]
-    fn bins_are_an_ordered_set(ops in vec(op(), 1..400)) {
-        let mut bins = SizeBins::new();
+    fn bins_are_an_ordered_set(ops in vec(op(), 1..400), by_address in any::<bool>()) {
+        let order = if by_address { OrderOfEquals::Address } else { OrderOfEquals::Registration };
+        let mut bins = SizeBins::new(order);
+        let mut blocks = BlockTable::default();
         let mut tree = BTreeSet::new();
-        for op in ops {
+        for (at, op) in ops.into_iter().enumerate() {
             match op {
-                Op::Insert(key) => prop_assert_eq!(bins.insert(key), tree.insert(key)),
+                Op::Insert { size, tie } => {
+                    // Addresses are not in the order of insertion.
+                    let ptr = (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                    let id = blocks.insert(block(size, tie, ptr));
+                    bins.insert(&mut blocks, id.index);
+                    tree.insert((bins.key(&blocks[id]), id.index));
+                }
                 Op::Remove(at) => {
-                    let Some(key) = tree.iter().nth(at % tree.len().max(1)).copied() else { continue };
-                    prop_assert!(bins.remove(&key) && tree.remove(&key));
-                    prop_assert!(!bins.remove(&key));
+                    let Some(entry) = tree.iter().nth(at % tree.len().max(1)).copied() else { continue };
+                    tree.remove(&entry);
+                    let id = blocks.id_at(entry.1).expect("it is in the set");
+                    prop_assert!(bins.contains(&blocks, id.index));
+                    bins.remove(&mut blocks, id.index);
+                    prop_assert!(!bins.contains(&blocks, id.index));
+                    blocks.remove(id);
                 }
                 Op::First(size) => {
-                    let first = tree.range(Key::before(size)..).next().copied();
-                    prop_assert_eq!(bins.first_from(size), first);
+                    let first = tree.range((Key { size, tie: 0, ptr: 0 }, 0)..).next().map(|(_, index)| *index);
+                    prop_assert_eq!(bins.first_from(&blocks, size), first);
                 }
             }
             prop_assert_eq!(bins.len(), tree.len());
         }
-        prop_assert!(bins.iter().eq(tree.iter().copied()));
-        prop_assert!(bins.iter().rev().eq(tree.iter().rev().copied()));
-        prop_assert!(tree.iter().all(|key| bins.contains(key)));
+        prop_assert!(bins.iter(&blocks).eq(tree.iter().map(|(_, index)| *index)));
+        prop_assert!(bins.iter(&blocks).rev().eq(tree.iter().rev().map(|(_, index)| *index)));
     }
+}
+
+#[test]
+fn a_bin_of_many_equals_is_a_tree_and_a_list_again() {
+    let mut bins = SizeBins::new(OrderOfEquals::Registration);
+    let mut blocks = BlockTable::default();
+    let ids: Vec<BlockId> = (0..100).map(|at| blocks.insert(block(4096, 0, 97 * at % 100))).collect();
+    ids.iter().for_each(|id| bins.insert(&mut blocks, id.index));
+    assert!(bins.bins[bin_of(4096)].is_tree);
+    for id in &ids[3..] {
+        bins.remove(&mut blocks, id.index);
+    }
+    assert!(!bins.bins[bin_of(4096)].is_tree);
+    let rest: Vec<u64> = bins.iter(&blocks).map(|index| blocks.at(index).1.ptr).collect();
+    assert_eq!(rest, [0, 94, 97]);
 }
 
 #[test]

@@ -38,6 +38,8 @@ pub(super) struct Records {
 pub(super) struct Books {
     /// Lengths by first address.
     pub(super) allocations: BTreeMap<u64, u64>,
+    /// What `malloc_async` gave and `free_async` has not taken.
+    pub(super) pooled: BTreeMap<u64, u64>,
     pub(super) reservations: BTreeMap<u64, u64>,
     pub(super) mappings: BTreeMap<u64, Mapped>,
     pub(super) physical: HashMap<PhysHandle, Physical>,
@@ -45,6 +47,7 @@ pub(super) struct Books {
     pub(super) events: HashMap<EventHandle, Option<Place>>,
     records: HashMap<StreamHandle, Records>,
     pub(super) pinned: BTreeMap<usize, u64>,
+    pub(super) registered: BTreeMap<usize, u64>,
 }
 
 /// Whether `[at, at + bytes)` touches a range of the map.
@@ -55,12 +58,16 @@ fn touches(ranges: &BTreeMap<u64, u64>, at: u64, bytes: u64) -> bool {
 impl Books {
     /// Whether a new range touches one that lives.
     pub(super) fn overlaps(&self, at: DevicePtr, bytes: u64) -> bool {
-        touches(&self.allocations, at.0, bytes) || touches(&self.reservations, at.0, bytes)
+        let maps = [&self.allocations, &self.pooled, &self.reservations];
+        maps.into_iter().any(|ranges| touches(ranges, at.0, bytes))
     }
 
     pub(super) fn overlaps_pinned(&self, at: usize, bytes: u64) -> bool {
         let end = (at as u64).saturating_add(bytes) as usize;
-        self.pinned.range(..end).next_back().is_some_and(|(&base, &len)| base as u64 + len > at as u64)
+        let touches = |ranges: &BTreeMap<usize, u64>| {
+            ranges.range(..end).next_back().is_some_and(|(&base, &len)| base as u64 + len > at as u64)
+        };
+        touches(&self.pinned) || touches(&self.registered)
     }
 
     pub(super) fn is_stream(&self, stream: StreamHandle) -> bool {
@@ -102,10 +109,12 @@ impl Books {
     /// Whether all of the range is memory that work can use.
     pub(super) fn is_usable(&self, at: DevicePtr, bytes: u64) -> bool {
         let Some(end) = at.0.checked_add(bytes) else { return false };
-        if let Some((&base, &len)) = self.allocations.range(..=at.0).next_back()
-            && at.0 - base < len
-        {
-            return end - base <= len;
+        for ranges in [&self.allocations, &self.pooled] {
+            if let Some((&base, &len)) = ranges.range(..=at.0).next_back()
+                && at.0 - base < len
+            {
+                return end - base <= len;
+            }
         }
         let mut reached = at.0;
         while reached < end {

@@ -13,7 +13,7 @@ use c10_core::DeviceIndex;
 use self::books::{Books, Mapped, Physical, Place};
 use super::{
     Access, CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle, IpcHandle,
-    KernelLaunch, MemoryInfo, PhysHandle, Result, StreamHandle, VaRange, sealed,
+    KernelLaunch, MemPoolInfo, MemoryInfo, PhysHandle, Result, StreamHandle, VaRange, sealed,
 };
 
 /// A driver whose calls are checked against the rules that [`driver`](super) states.
@@ -54,7 +54,9 @@ impl Checked {
             (books.physical.len(), "physical"),
             (books.streams.len(), "streams"),
             (books.events.len(), "events"),
+            (books.pooled.len(), "pooled"),
             (books.pinned.len(), "pinned"),
+            (books.registered.len(), "registered"),
         ];
         let live = counts.iter().filter(|(count, _)| *count != 0);
         live.map(|(count, name)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
@@ -316,6 +318,67 @@ impl Driver for Checked {
         result
     }
 
+    fn malloc_async(&self, bytes: u64, stream: StreamHandle) -> Result<DevicePtr> {
+        let mut books = self.books();
+        let ptr = self.on_stream(&books, stream, || self.inner.malloc_async(bytes, stream))?;
+        assert!(bytes != 0 && !ptr.is_null(), "R2: malloc_async gave {ptr} for {bytes} bytes");
+        assert!(
+            !books.overlaps(ptr, bytes),
+            "R6: malloc_async gave {bytes} bytes at {ptr}, which overlap a live range"
+        );
+        books.pooled.insert(ptr.0, bytes);
+        Ok(ptr)
+    }
+
+    unsafe fn free_async(&self, ptr: DevicePtr, stream: StreamHandle) -> Result<()> {
+        let mut books = self.books();
+        let live = books.pooled.contains_key(&ptr.0);
+        self.expect(live, "R2", format_args!("{ptr} is freed and not live"));
+        let result = self.on_stream(&books, stream, || {
+            // SAFETY: as this call's own caller promises.
+            unsafe { self.inner.free_async(ptr, stream) }
+        });
+        self.refused(live, &result, "R2", format_args!("the free of {ptr}, which is not live"));
+        if result.is_ok() {
+            books.pooled.remove(&ptr.0);
+        }
+        result
+    }
+
+    fn mem_pool_info(&self, device: DeviceIndex) -> Result<MemPoolInfo> {
+        let info = self.inner.mem_pool_info(device)?;
+        let MemPoolInfo { used, used_peak, reserved, reserved_peak } = info;
+        assert!(
+            used <= reserved && used <= used_peak && reserved <= reserved_peak,
+            "R9: a pool that holds {reserved} bytes, at most {reserved_peak}, has given out {used}, at most {used_peak}"
+        );
+        Ok(info)
+    }
+
+    fn mem_pool_reset_peaks(&self, device: DeviceIndex) -> Result<()> {
+        self.inner.mem_pool_reset_peaks(device)
+    }
+
+    fn mem_pool_set_release_threshold(&self, device: DeviceIndex, bytes: u64) -> Result<()> {
+        self.inner.mem_pool_set_release_threshold(device, bytes)
+    }
+
+    fn mem_pool_trim(&self, device: DeviceIndex, keep: u64) -> Result<()> {
+        self.inner.mem_pool_trim(device, keep)
+    }
+
+    fn mem_pool_set_access(&self, device: DeviceIndex, peer: DeviceIndex) -> Result<()> {
+        self.inner.mem_pool_set_access(device, peer)
+    }
+
+    fn graph_memory_info(&self, device: DeviceIndex) -> Result<MemPoolInfo> {
+        self.inner.graph_memory_info(device)
+    }
+
+    fn graph_memory_reset_peaks(&self, device: DeviceIndex) -> Result<()> {
+        self.inner.graph_memory_reset_peaks(device)
+    }
+
     fn stream_priority_range(&self, device: DeviceIndex) -> Result<(i32, i32)> {
         self.inner.stream_priority_range(device)
     }
@@ -482,6 +545,33 @@ impl Driver for Checked {
         self.refused(live, &result, "R2", format_args!("the free of pinned memory that is not live"));
         if result.is_ok() {
             books.pinned.remove(&ptr.as_ptr().addr());
+        }
+        result
+    }
+
+    unsafe fn host_register(&self, ptr: NonNull<u8>, bytes: u64) -> Result<()> {
+        let mut books = self.books();
+        let at = ptr.as_ptr().addr();
+        let taken = books.overlaps_pinned(at, bytes);
+        self.expect(!taken, "R6", format_args!("{bytes} bytes are registered and pinned already"));
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.host_register(ptr, bytes) };
+        self.refused(!taken, &result, "R6", format_args!("{bytes} bytes that are pinned already"));
+        if result.is_ok() {
+            books.registered.insert(at, bytes);
+        }
+        result
+    }
+
+    unsafe fn host_unregister(&self, ptr: NonNull<u8>) -> Result<()> {
+        let mut books = self.books();
+        let live = books.registered.contains_key(&ptr.as_ptr().addr());
+        self.expect(live, "R2", format_args!("memory is unregistered and not registered"));
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.host_unregister(ptr) };
+        self.refused(live, &result, "R2", format_args!("the end of a registration that is none"));
+        if result.is_ok() {
+            books.registered.remove(&ptr.as_ptr().addr());
         }
         result
     }

@@ -59,11 +59,18 @@ impl Memory {
         if let Some((&base, a)) = self.allocations.range(..=at).next_back()
             && at - base < a.extent
         {
+            let life = a.life_at(who.issued_at);
             // What the request rounded up to is nobody's, and one request ends where the next begins.
-            if end - base > a.bytes {
+            if end - base > life.bytes || life.is_over(who.issued_at) {
                 return Err(AccessFault::NotLive);
             }
-            who.may_touch(a.birth, who.by_copy || who.reach & (1 << a.device) != 0)?;
+            let reach = match a.pooled {
+                // Its own device, and those that the pool lets in.
+                Some(_) => 1 << a.device | self.pool_access[usize::from(a.device)],
+                None => who.reach,
+            };
+            let reached = if a.pooled.is_some() { who.device } else { a.device };
+            who.may_touch(life.birth, who.by_copy || reach & (1 << reached) != 0)?;
             let owner = Owner::Allocation(base);
             return Ok(Piece { owner, offset: at - base, bytes: end - at });
         }

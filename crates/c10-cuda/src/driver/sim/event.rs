@@ -85,6 +85,7 @@ impl State {
             self.run_to(recorded.stream, recorded.place);
             self.clock.waited_until(recorded.end_ns);
         }
+        self.release_beyond_threshold(handle.device)?;
         self.tell_fault(handle.device)
     }
 

@@ -19,7 +19,7 @@ pub enum FaultWhen {
         /// Decides the calls.
         seed: u64,
     },
-    /// Calls that would put more than so many bytes of the device into use: `malloc` and `create`.
+    /// Calls that would put more than so many bytes of the device into use: `malloc`, `create` and `malloc_async`.
     AboveBytes(u64),
 }
 

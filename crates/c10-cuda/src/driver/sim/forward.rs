@@ -16,7 +16,7 @@ use super::stream::PRIORITY_RANGE;
 use super::work::End;
 use crate::driver::{
     CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle, IpcHandle, KernelLaunch,
-    MemoryInfo, PhysHandle, Result, Status, StreamHandle, VaRange, sealed,
+    MemPoolInfo, MemoryInfo, PhysHandle, Result, Status, StreamHandle, VaRange, sealed,
 };
 
 impl Site {
@@ -122,6 +122,54 @@ impl Driver for SimDriver {
         self.call(CallName::Unmap, Site::at(at, bytes), |s, _| s.unmap(at, bytes))
     }
 
+    fn malloc_async(&self, bytes: u64, stream: StreamHandle) -> Result<DevicePtr> {
+        self.call(CallName::MallocAsync, Site { bytes, ..Site::on(stream) }, |s, site| {
+            site.ptr = s.malloc_async(bytes, stream)?;
+            Ok(site.ptr)
+        })
+    }
+
+    unsafe fn free_async(&self, ptr: DevicePtr, stream: StreamHandle) -> Result<()> {
+        self.call(CallName::FreeAsync, Site { ptr, ..Site::on(stream) }, |s, site| {
+            site.bytes = s.free_async(ptr, stream)?;
+            Ok(())
+        })
+    }
+
+    fn mem_pool_info(&self, device: DeviceIndex) -> Result<MemPoolInfo> {
+        self.call(CallName::MemPoolInfo, Site::device(device), |s, _| s.mem_pool_info(device))
+    }
+
+    fn mem_pool_reset_peaks(&self, device: DeviceIndex) -> Result<()> {
+        let site = Site::device(device);
+        self.call(CallName::MemPoolResetPeaks, site, |s, _| s.mem_pool_reset_peaks(device))
+    }
+
+    fn mem_pool_set_release_threshold(&self, device: DeviceIndex, bytes: u64) -> Result<()> {
+        let site = Site::bytes(device, bytes);
+        self.call(CallName::MemPoolSetReleaseThreshold, site, |s, _| s.set_release_threshold(device, bytes))
+    }
+
+    fn mem_pool_trim(&self, device: DeviceIndex, keep: u64) -> Result<()> {
+        self.call(CallName::MemPoolTrim, Site::bytes(device, keep), |s, _| s.mem_pool_trim(device, keep))
+    }
+
+    fn mem_pool_set_access(&self, device: DeviceIndex, peer: DeviceIndex) -> Result<()> {
+        let site = Site::device(device);
+        self.call(CallName::MemPoolSetAccess, site, |s, _| s.mem_pool_set_access(device, peer))
+    }
+
+    fn graph_memory_info(&self, device: DeviceIndex) -> Result<MemPoolInfo> {
+        // A graph's memory is an address until the graph runs, and graphs do not run here.
+        self.call(CallName::GraphMemoryInfo, Site::device(device), |s, _| {
+            s.device(device).map(|_| MemPoolInfo::default())
+        })
+    }
+
+    fn graph_memory_reset_peaks(&self, device: DeviceIndex) -> Result<()> {
+        self.call(CallName::GraphMemoryResetPeaks, Site::device(device), |s, _| s.device(device).map(drop))
+    }
+
     fn stream_priority_range(&self, device: DeviceIndex) -> Result<(i32, i32)> {
         self.call(CallName::StreamPriorityRange, Site::device(device), |s, _| {
             s.device(device).map(|_| PRIORITY_RANGE)
@@ -218,6 +266,17 @@ impl Driver for SimDriver {
             site.bytes = s.pinned.forget(ptr)?;
             // SAFETY: it was live until the line above, with these bytes; the caller says that nobody uses it.
             unsafe { free_pinned(ptr, site.bytes) };
+            Ok(())
+        })
+    }
+
+    unsafe fn host_register(&self, ptr: NonNull<u8>, bytes: u64) -> Result<()> {
+        self.call(CallName::HostRegister, Site::bytes(0, bytes), |s, _| s.pinned.register(ptr, bytes))
+    }
+
+    unsafe fn host_unregister(&self, ptr: NonNull<u8>) -> Result<()> {
+        self.call(CallName::HostUnregister, Site::device(0), |s, site| {
+            site.bytes = s.pinned.unregister(ptr)?;
             Ok(())
         })
     }

@@ -10,7 +10,8 @@ use crate::driver::{DevicePtr, EventHandle, Status, StreamHandle};
 /// A call that changed something or failed. Its text is one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// The trait's method.
+    /// The trait's method; `mem_pool_reserve` and `mem_pool_release` for what a memory pool took from its device or
+    /// gave back, before the call in which it did.
     pub name: &'static str,
     /// The device that it was for.
     pub device: DeviceIndex,

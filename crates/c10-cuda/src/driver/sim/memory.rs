@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use c10_core::DeviceIndex;
 
 use super::bytes::Bytes;
+use super::config::MAX_DEVICES;
+use super::mem_pool::Pooled;
 use super::slab::Slab;
 use super::space::round_up;
 use super::state::State;
 use super::vmm::{Mapping, Physical, Reservation};
 use crate::driver::{DevicePtr, MemoryInfo, Status};
 
-/// A range that `malloc` gave.
+/// A range that `malloc` or `malloc_async` gave.
 #[derive(Debug)]
 pub(super) struct Allocation {
     pub(super) device: DeviceIndex,
@@ -24,6 +26,21 @@ pub(super) struct Allocation {
     /// Tells it from what lived there before.
     pub(super) birth: u64,
     pub(super) contents: Bytes,
+    /// What a range of a pool has beside.
+    pub(super) pooled: Option<Box<Pooled>>,
+}
+
+impl Allocation {
+    /// A range of whole units.
+    pub(super) fn new(
+        device: DeviceIndex,
+        bytes: u64,
+        extent: u64,
+        birth: u64,
+        pooled: Option<Box<Pooled>>,
+    ) -> Self {
+        Self { device, bytes, extent, capacity: extent, birth, contents: Bytes::default(), pooled }
+    }
 }
 
 /// What lives at which address. No two allocations or reservations overlap, on any device; each mapping lies in
@@ -36,6 +53,8 @@ pub(super) struct Memory {
     pub(super) physical: Slab<Physical>,
     /// How many allocations and mappings have come to life.
     pub(super) births: u64,
+    /// The devices that may reach the memory of each device's pool, by bit, beside that device.
+    pub(super) pool_access: [u32; MAX_DEVICES],
 }
 
 impl Memory {
@@ -46,6 +65,7 @@ impl Memory {
             mappings: BTreeMap::new(),
             physical: Slab::new(),
             births: 0,
+            pool_access: [0; MAX_DEVICES],
         }
     }
 
@@ -94,7 +114,7 @@ impl State {
         }
         self.memory.births += 1;
         let birth = self.memory.births;
-        let allocation = Allocation { device, bytes, extent, capacity, birth, contents: Bytes::default() };
+        let allocation = Allocation { extent, ..Allocation::new(device, bytes, capacity, birth, None) };
         self.memory.allocations.insert(at, allocation);
         Ok(DevicePtr(at))
     }
@@ -102,7 +122,8 @@ impl State {
     /// Frees a range and gives its length. Where that does not wait, work that is under way goes on, and what of it
     /// uses the range will fault.
     pub(super) fn free(&mut self, ptr: DevicePtr) -> Result<u64, Status> {
-        let device = self.memory.allocations.get(&ptr.0).ok_or(Status::InvalidValue)?.device;
+        let plain = self.memory.allocations.get(&ptr.0).filter(|allocation| allocation.pooled.is_none());
+        let device = plain.ok_or(Status::InvalidValue)?.device;
         if self.free_waits {
             self.finish_device(device);
         }

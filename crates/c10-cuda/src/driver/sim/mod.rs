@@ -52,6 +52,7 @@ mod host;
 mod host_bytes;
 mod kernel;
 mod log;
+mod mem_pool;
 mod memory;
 mod peer;
 mod report;

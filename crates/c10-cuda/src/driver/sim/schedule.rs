@@ -59,7 +59,7 @@ impl State {
         }
     }
 
-    fn has_run(&self, stream: Id, place: u64) -> bool {
+    pub(super) fn has_run(&self, stream: Id, place: u64) -> bool {
         self.streams.get(stream).is_none_or(|s| s.done >= place)
     }
 

@@ -9,6 +9,7 @@ use super::event::EventState;
 use super::fault::Faults;
 use super::host::Pinned;
 use super::log::{Call, Ring, Work};
+use super::mem_pool::MemPool;
 use super::memory::Memory;
 use super::report::WorkFault;
 use super::schedule::Schedule;
@@ -32,6 +33,7 @@ pub(super) struct DeviceState {
     pub(super) in_use: u64,
     pub(super) malloc_space: Space,
     pub(super) va_space: Space,
+    pub(super) pool: MemPool,
     pub(super) default_stream: Id,
     /// The devices whose memory it may reach, by bit.
     pub(super) peers: u32,
@@ -72,6 +74,7 @@ impl State {
                 in_use: 0,
                 malloc_space: Space::new(base, MALLOC_SPAN),
                 va_space: Space::new(base + MALLOC_SPAN, reservable),
+                pool: MemPool::default(),
                 default_stream: default_stream.expect("the first streams have numbers"),
                 peers: 0,
                 fault_untold: false,
@@ -122,7 +125,7 @@ impl State {
         if self.faults.is_empty() {
             return None;
         }
-        let takes_memory = matches!(name, CallName::Malloc | CallName::Create);
+        let takes_memory = matches!(name, CallName::Malloc | CallName::Create | CallName::MallocAsync);
         let would_use = match self.devices.get(usize::from(device)) {
             Some(state) if takes_memory => {
                 Some(state.in_use.saturating_add(round_up(bytes).unwrap_or(u64::MAX)))

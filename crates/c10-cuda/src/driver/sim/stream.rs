@@ -105,6 +105,7 @@ impl State {
     pub(super) fn stream_synchronize(&mut self, handle: StreamHandle) -> Result<(), Status> {
         let id = self.stream_id(handle)?;
         self.finish_stream(id);
+        self.release_beyond_threshold(handle.device)?;
         self.tell_fault(handle.device)
     }
 
@@ -132,6 +133,7 @@ impl State {
     pub(super) fn device_synchronize(&mut self, device: DeviceIndex) -> Result<(), Status> {
         self.device(device)?;
         self.finish_device(device);
+        self.release_beyond_threshold(device)?;
         self.tell_fault(device)
     }
 

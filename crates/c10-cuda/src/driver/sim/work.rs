@@ -19,6 +19,8 @@ pub(super) enum Item {
     Record,
     /// Nothing behind it runs before `stream` has run up to `place`.
     Wait { stream: Id, place: u64 },
+    /// A place from which on a range of a pool is not used.
+    Free,
     /// Moves bytes.
     Copy { dst: End, src: End, bytes: u64 },
     /// Sets bytes to one value.
@@ -39,6 +41,7 @@ impl Item {
         match self {
             Self::Record => "record",
             Self::Wait { .. } => "wait",
+            Self::Free => "free",
             Self::Copy { .. } => "copy",
             Self::Fill { .. } => "fill",
             Self::Kernel(kernel) => kernel.name,
@@ -72,7 +75,7 @@ impl State {
         let reach = self.device(on.device).map_or(0, |d| d.peers) | 1 << on.device;
         let mut who = Toucher { device: on.device, reach, by_copy: false, issued_at: queued.issued_at };
         let result = match queued.item {
-            Item::Record | Item::Wait { .. } => Ok(()),
+            Item::Record | Item::Wait { .. } | Item::Free => Ok(()),
             Item::Copy { dst, src, bytes } => {
                 who.by_copy = true;
                 self.run_copy(dst, src, bytes, &who)
