@@ -1,0 +1,76 @@
+//! [`Answer`]: what a command is answered with.
+
+use super::Stop;
+use super::machine::Machine;
+use crate::replay::ops::{Command, Op};
+
+pub(super) enum Answer {
+    /// A line.
+    Line(String),
+    /// The command with this behind it.
+    Echo(String),
+    /// The command names what is not there.
+    Skip,
+    /// The allocator refuses it, for this reason.
+    Refused(String),
+    /// All statistics.
+    Statistics,
+}
+
+impl Answer {
+    /// The command, and nothing behind it.
+    pub(super) const DONE: Answer = Answer::Echo(String::new());
+}
+
+impl Machine {
+    pub(super) fn answer(&mut self, op: &Op<'_>) -> Result<Answer, Stop> {
+        let line = op.line;
+        match &op.command {
+            Command::Allocate { id, bytes, stream } => self.allocate(line, *id, *bytes, *stream),
+            Command::Free { id } => Ok(self.free(*id, op.told)),
+            Command::RecordStream { id, stream } => self.record_stream(line, *id, *stream, op.told),
+            Command::CompleteStream { stream } => self.complete_stream(line, *stream),
+            Command::CompleteAll => {
+                self.driver.complete_all();
+                Ok(Answer::Line("complete all".into()))
+            }
+            Command::EmptyCache => {
+                self.allocator.empty_cache()?;
+                Ok(Answer::Line("empty_cache".into()))
+            }
+            Command::MemoryFraction { fraction } => self.set_fraction(*fraction),
+            Command::PrintStats => Ok(Answer::Statistics),
+            Command::SetDevice { device } => self.set_device(line, *device),
+            Command::SetStream { stream } => self.set_stream(line, *stream),
+            Command::Kernel { stream } => self.kernel(line, *stream),
+            Command::Wait { waiting, waited } => self.wait(line, *waiting, *waited),
+            Command::Snapshot { pool } => self.snapshot(line, *pool),
+            Command::History { entries, skip } => Ok(self.history(*entries, skip)),
+            Command::CacheInfo => {
+                let device = self.runtime.current_device();
+                Ok(Answer::Echo(format!(" {}", self.allocator.cache_info(device)?)))
+            }
+            Command::Base { id } => self.base(*id),
+            Command::Fraction => {
+                let device = self.runtime.current_device();
+                Ok(Answer::Echo(format!(" {:.6}", self.allocator.memory_fraction(device)?)))
+            }
+            Command::ResetPeak => {
+                self.allocator.reset_peak_stats(self.runtime.current_device())?;
+                Ok(Answer::DONE)
+            }
+            Command::ResetAccumulated => {
+                self.allocator.reset_accumulated_stats(self.runtime.current_device())?;
+                Ok(Answer::DONE)
+            }
+            Command::Enable { caching } => {
+                self.allocator.enable(*caching);
+                Ok(Answer::DONE)
+            }
+            _ => {
+                let name = op.told.split_ascii_whitespace().next().unwrap_or_default();
+                Err(super::machine::bad(line, format!("the command {name:?} is not supported")))
+            }
+        }
+    }
+}
