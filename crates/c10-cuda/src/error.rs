@@ -43,6 +43,8 @@ pub struct OutOfMemory {
     pub allowed: Option<u64>,
     /// Bytes that the program holds.
     pub allocated: u64,
+    /// Free bytes of private pools, which serve nobody else.
+    pub private: u64,
     /// Bytes that the allocator holds, handed out or not.
     pub reserved: u64,
 }

@@ -140,6 +140,11 @@ impl Runtime {
         raw.map(|raw| StreamHandle { device, raw }).ok_or_else(|| unknown(stream))
     }
 
+    /// Tells runtimes apart.
+    pub(crate) fn id(&self) -> u64 {
+        self.0.id
+    }
+
     /// The current device of this thread, and its current stream.
     #[inline]
     pub(crate) fn current(&self) -> Current {

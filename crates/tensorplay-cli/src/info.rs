@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use c10_cuda::driver::real;
 use c10_cuda::{Config, Error};
 
-use crate::conf_text::changed_settings;
-
 /// The text of `tensorplay info`.
 ///
 /// # Errors
@@ -61,7 +59,7 @@ impl Info {
             Some((variable, text)) => self.field(variable, text.escape_debug()),
             None => self.field("environment", "PYTORCH_CUDA_ALLOC_CONF and its like are not set"),
         }
-        let changed = changed_settings(config);
+        let changed = config.changed_settings();
         if changed.is_empty() {
             self.field("settings", "PyTorch's defaults");
         }

@@ -4,7 +4,6 @@
 //! memory, or the output cannot be written; 2 when the input or the arguments are no use. Results go to the
 //! standard output in one piece, so that an error never leaves half of one.
 
-mod conf_text;
 mod info;
 mod op;
 mod output;

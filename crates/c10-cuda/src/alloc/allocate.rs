@@ -4,7 +4,8 @@ use super::block::Block;
 use super::callbacks::Callbacks;
 use super::device::{DeviceState, Locked};
 use super::ids::{BlockId, PoolId};
-use super::size::{REQUEST_CAP, SMALL_SIZE, round_size, segment_size};
+use super::pool_allocator;
+use super::size::{REQUEST_CAP, round_size, segment_size};
 use super::trace::TraceAction;
 use crate::driver::{DevicePtr, DriverError, Status};
 
@@ -57,16 +58,45 @@ impl Locked<'_> {
         if requested >= REQUEST_CAP {
             return Err(Refused::TooLarge(requested));
         }
-        self.process_events()?;
-        let request = self.request(requested, stream);
+        let capturing = self.is_capturing(stream)?;
+        if capturing {
+            self.free_safe_blocks(stream)?;
+        } else {
+            self.process_events()?;
+        }
+        let mut request = self.request(requested, stream)?;
         let id = match self.get_free_block(&request) {
             Some(id) => id,
-            None => match self.run_callbacks(&request, callbacks) {
-                Some(id) => id,
-                None => self.obtain(&request)?,
-            },
+            None => self.obtain(&mut request, capturing, callbacks)?,
         };
         Ok(self.hand_out(id, &request))
+    }
+
+    pub(crate) fn request(&self, requested: u64, stream: u64) -> Result<Request, DriverError> {
+        let size = round_size(requested, &self.config.roundup_power2_divisions);
+        let pool = self.choose_pool(size, stream)?;
+        Ok(Request { requested, size, segment: segment_size(size, &self.config), stream, pool })
+    }
+
+    /// A block that is in no free set. Keeps the request's pool meanwhile: the lock may be given up.
+    fn obtain(
+        &mut self,
+        request: &mut Request,
+        capturing: bool,
+        callbacks: &Callbacks,
+    ) -> Result<BlockId, Refused> {
+        let owner = request.pool.owner;
+        self.pools.owner_mut(owner).pins += 1;
+        let relaxed = self.device.relaxed();
+        let found = match relaxed {
+            Ok(_) => match self.run_callbacks(request, callbacks) {
+                Some(id) => Ok(id),
+                None => self.climb(request, capturing),
+            },
+            Err(error) => Err(error.into()),
+        };
+        self.pools.owner_mut(owner).pins -= 1;
+        found
     }
 
     /// Asks the program's callbacks to free something; a block if one then fits.
@@ -79,20 +109,27 @@ impl Locked<'_> {
         if freed { self.get_free_block(request) } else { None }
     }
 
-    /// Everything that may yet give a block, in PyTorch's order.
-    fn obtain(&mut self, request: &Request) -> Result<BlockId, Refused> {
-        if self.limit.is_some() && self.config.garbage_collection_threshold > 0.0 {
+    /// Everything that may yet give a block, in PyTorch's order. A capture only asks the driver and other pools:
+    /// see Note [Captures].
+    fn climb(&mut self, request: &mut Request, capturing: bool) -> Result<BlockId, Refused> {
+        if !capturing && self.limit.is_some() && self.config.garbage_collection_threshold > 0.0 {
             self.garbage_collect_cached_blocks()?;
         }
         if let Segment::Got(id) = self.alloc_segment(request, false)? {
             return Ok(id);
+        }
+        if let Some(id) = self.block_of_other_pools(request) {
+            return Ok(id);
+        }
+        if capturing {
+            return Err(Refused::OutOfMemory(*request));
         }
         if self.release_available_cached_blocks(request)?
             && let Segment::Got(id) = self.alloc_segment(request, false)?
         {
             return Ok(id);
         }
-        self.synchronize_and_free_events()?;
+        self.synchronize_and_free_events(None)?;
         // Differs from PyTorch: what the wait has freed is used before more is freed and asked for
         // (pytorch/pytorch#189504).
         if self.config.search_after_synchronize
@@ -121,11 +158,41 @@ impl Locked<'_> {
             self.stats.num_oom_rejections += 1;
             return Err(Refused::Rejected(*request));
         }
-        match self.driver_malloc(request.segment) {
-            Ok(ptr) => Ok(Segment::Got(self.register_segment(ptr, request))),
-            Err(DriverError { status: Status::OutOfMemory, .. }) => Ok(Segment::NoMemory),
-            Err(other) => Err(other.into()),
+        match self.segment_memory(request)? {
+            Some(ptr) => Ok(Segment::Got(self.register_segment(ptr, request))),
+            None => Ok(Segment::NoMemory),
         }
+    }
+
+    /// Memory for a segment from the pool's own allocator or from the driver, if there is any.
+    fn segment_memory(&mut self, request: &Request) -> Result<Option<DevicePtr>, DriverError> {
+        if let Some(own) = self.pools.owner(request.pool.owner).allocator.clone() {
+            let stream = self.stream(request.stream);
+            return Ok(self.unlocked(|| pool_allocator::alloc(&*own, request.segment, stream)));
+        }
+        match self.driver_malloc(request.segment) {
+            Ok(ptr) => Ok(Some(ptr)),
+            Err(DriverError { status: Status::OutOfMemory, .. }) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// A free block of a pool that serves others when memory is short, for a request outside private pools
+    /// (`try_mempool_fallback`).
+    // Differs from PyTorch: also of a pool that allocations go to at the time, which ends there in an error.
+    fn block_of_other_pools(&mut self, request: &mut Request) -> Option<BlockId> {
+        if request.pool.owner != 0 || self.pools.use_on_oom.is_empty() {
+            return None;
+        }
+        let pools: Vec<_> = self.pools.use_on_oom.iter().filter_map(|id| self.pools.find(id)).collect();
+        for owner in pools {
+            let there = Request { pool: PoolId { owner, ..request.pool }, ..*request };
+            if let Some(id) = self.get_free_block(&there) {
+                *request = there;
+                return Some(id);
+            }
+        }
+        None
     }
 
     fn is_beyond_fraction(&self, total: u64) -> Result<bool, DriverError> {
@@ -141,12 +208,6 @@ impl Locked<'_> {
 }
 
 impl DeviceState {
-    pub(crate) fn request(&self, requested: u64, stream: u64) -> Request {
-        let size = round_size(requested, &self.config.roundup_power2_divisions);
-        let pool = if size <= SMALL_SIZE { PoolId::SMALL } else { PoolId::LARGE };
-        Request { requested, size, segment: segment_size(size, &self.config), stream, pool }
-    }
-
     /// The free block that fits best, taken out of the free set (`get_free_block`).
     pub(crate) fn get_free_block(&mut self, request: &Request) -> Option<BlockId> {
         let ages = self.limit.is_some() && self.config.garbage_collection_threshold > 0.0;
@@ -170,7 +231,7 @@ impl DeviceState {
 
     fn register_segment(&mut self, ptr: DevicePtr, request: &Request) -> BlockId {
         let registration = self.count_segment(request.pool, request.segment);
-        self.record(TraceAction::SegmentAlloc, ptr.0, request.segment, request.stream);
+        self.record(TraceAction::SegmentAlloc, request.pool, ptr.0, request.segment, request.stream);
         let block = Block::new(ptr.0, request.segment, request.stream, registration, request.pool);
         self.blocks.insert(block)
     }
@@ -180,13 +241,23 @@ impl DeviceState {
         let is_small = pool.is_small;
         self.total_allocated += bytes;
         self.stats.segment.increase(is_small, 1);
-        self.stats.reserved_bytes.increase(is_small, bytes as i64);
+        self.change_reserved(pool, bytes as i64);
+        self.pools.owner_mut(pool.owner).segments += 1;
         if bytes >= self.config.max_split() {
             self.stats.oversize_segments.increase(1);
         }
         self.stats.num_device_alloc += 1;
         self.next_registration += 1;
         self.next_registration - 1
+    }
+
+    /// Counts bytes that the driver gave, or got back.
+    pub(crate) fn change_reserved(&mut self, pool: PoolId, bytes: i64) {
+        self.stats.reserved_bytes.change(pool.is_small, bytes);
+        if pool.owner != 0 {
+            let id = self.pools.id_of(pool);
+            self.stats.reserved_bytes_by_private_pools.entry(id).or_default().change(pool.is_small, bytes);
+        }
     }
 
     /// Counts a block that is handed out.
@@ -230,7 +301,7 @@ impl DeviceState {
         block.requested = request.requested;
         let (ptr, size) = (block.ptr, block.size);
         self.count_allocation(request.pool, size, request.requested);
-        self.record(TraceAction::Alloc, ptr, request.requested, request.stream);
+        self.record(TraceAction::Alloc, request.pool, ptr, request.requested, request.stream);
         id
     }
 }

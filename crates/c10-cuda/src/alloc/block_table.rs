@@ -108,6 +108,12 @@ impl BlockTable {
         self.slots[index as usize].links
     }
 
+    /// The block of an id, unless that is stale.
+    pub(crate) fn get(&self, id: BlockId) -> Option<&Block> {
+        let slot = self.slots.get(id.index as usize)?;
+        (slot.is_live && slot.generation == id.generation).then_some(&slot.block)
+    }
+
     /// All blocks, by slot.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (BlockId, &Block)> {
         let live = self.slots.iter().enumerate().filter(|(_, slot)| slot.is_live);

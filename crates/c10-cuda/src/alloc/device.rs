@@ -5,17 +5,20 @@
 //! - **I2.** Of two neighbours at least one is not free.
 //! - **I3.** A pool's free set holds the free blocks of the pool, each under its present key, and no others.
 //! - **I4.** A block's `event_count` is the number of its entries in the event queues. A block that is handed
-//!   out has none. A freed block with streams left in `stream_uses` is listed once, in `unrecorded` or `stranded`.
-//!   An entry of `raw` leads to a block that is handed out, at its address.
+//!   out has none. A freed block with streams left in `stream_uses` is listed once, in `unrecorded`, `stranded` or
+//!   `deferred`. `graph_uses` are uses of blocks that are not free. An entry of `raw` leads to a block that is handed out, at its address.
 //! - **I5.** The statistics are the sums over the blocks and segments.
 //! - **I6.** `total_allocated` is the sum of all segments, and what the driver has given and not got back.
 //!
+//! - **I7.** A private pool is there while it has a use, a segment, a scope or an allocation under way, and is
+//!   freeable when it has no use. Its `segments` are those of its blocks.
+//!
 //! `invariants.rs` checks them by these numbers, in debug builds whenever the lock is given up.
 //!
-//! Under the lock only the driver is called, and the clock of a recorded history. Observers, callbacks and
-//! deleters run without it.
+//! Under the lock only the driver is called, and the clock of a recorded history. Observers, callbacks, trackers,
+//! providers of stacks and deleters run without it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
@@ -23,19 +26,31 @@ use c10_core::DeviceIndex;
 
 use super::address_map::AddressMap;
 use super::block_table::BlockTable;
-use super::ids::BlockId;
+use super::capture::Deferred;
+use super::context::ContextGate;
+use super::ids::{BlockId, PoolId};
+use super::mempool_id::MempoolId;
 use super::owner::OwnerTable;
 use super::pool::PoolTable;
 use super::stats::DeviceStats;
-use super::trace::{TraceAction, TraceRing};
+use super::trace::TraceAction;
+use super::trace_ring::TraceRing;
 use crate::config::Config;
-use crate::driver::{Driver, DriverError, EventHandle, StreamHandle};
+use crate::driver::{Driver, DriverError, EventHandle, NodeId, StreamHandle};
+use crate::runtime::Runtime;
+use crate::sync::atomic::AtomicUsize;
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 
 /// A device of an allocator. Lives while the allocator does, and while blocks are handed out.
 pub(crate) struct Device {
     pub(crate) index: DeviceIndex,
     pub(crate) driver: Arc<dyn Driver>,
+    /// The runtime whose current streams count, by its number: memory outlives runtimes.
+    pub(crate) runtime: u64,
+    /// How many captures are under way on all devices of the allocator.
+    pub(crate) captures: Arc<AtomicUsize>,
+    /// Who says where the program is. Asked before the lock is taken.
+    pub(crate) contexts: ContextGate,
     state: Mutex<DeviceState>,
 }
 
@@ -62,6 +77,14 @@ pub(crate) struct DeviceState {
     pub(crate) unrecorded: Vec<BlockId>,
     /// Freed blocks that a stream used which is gone. See Note [Streams that are gone].
     pub(crate) stranded: Vec<BlockId>,
+    /// Freed blocks that wait for the end of a capture. See Note [Captures].
+    pub(crate) deferred: Vec<Deferred>,
+    /// The uses of blocks that captures have recorded; sorted out when the capture is over.
+    pub(crate) graph_uses: BTreeMap<BlockId, Vec<StreamHandle>>,
+    /// The nodes of a capture that the next node of a stream follows, as far as they were looked for.
+    pub(crate) visited: BTreeMap<(u64, StreamHandle), BTreeSet<NodeId>>,
+    /// How many captures are under way on this device.
+    pub(crate) active_captures: u32,
     /// Events to be used again, of whatever device.
     pub(crate) idle_events: Vec<EventHandle>,
     /// The blocks that the raw calls have handed out, by address.
@@ -78,7 +101,12 @@ pub(crate) struct DeviceState {
 }
 
 impl Device {
-    pub(crate) fn new(index: DeviceIndex, driver: Arc<dyn Driver>, config: Config) -> Self {
+    pub(crate) fn new(
+        index: DeviceIndex,
+        runtime: &Runtime,
+        config: Config,
+        captures: Arc<AtomicUsize>,
+    ) -> Self {
         let order = config.order_of_equals;
         let max_split_size = config.max_split_size.map_or(-1, |size| size as i64);
         let state = DeviceState {
@@ -95,6 +123,10 @@ impl Device {
             queued_events: 0,
             unrecorded: Vec::new(),
             stranded: Vec::new(),
+            deferred: Vec::new(),
+            graph_uses: BTreeMap::new(),
+            visited: BTreeMap::new(),
+            active_captures: 0,
             idle_events: Vec::new(),
             raw: AddressMap::default(),
             trace: TraceRing::default(),
@@ -105,7 +137,8 @@ impl Device {
             #[cfg(debug_assertions)]
             steps: 0,
         };
-        Self { index, driver, state: Mutex::new(state) }
+        let (driver, runtime) = (Arc::clone(runtime.driver()), runtime.id());
+        Self { index, driver, runtime, captures, contexts: ContextGate::default(), state: Mutex::new(state) }
     }
 
     pub(crate) fn lock(&self) -> Locked<'_> {
@@ -118,10 +151,11 @@ impl Drop for Device {
     fn drop(&mut self) {
         let mut locked = self.lock();
         // A driver that is gone or refuses keeps its memory: there is nobody left to tell.
-        if locked.synchronize_and_free_events().is_err() {
+        let _relaxed = self.relaxed();
+        if locked.synchronize_and_free_events(None).is_err() {
             let _ = locked.synchronize_devices();
         }
-        let _ = locked.release_blocks();
+        let _ = locked.release_all_blocks();
         let queued = locked.event_queues.iter().flat_map(|(_, queue)| queue).map(|(event, _)| event);
         for event in locked.idle_events.iter().chain(queued) {
             let _ = self.driver.event_destroy(*event);
@@ -141,10 +175,24 @@ impl DeviceState {
         StreamHandle { device: self.index, raw }
     }
 
-    pub(crate) fn record(&mut self, action: TraceAction, address: u64, size: u64, stream: u64) {
+    /// Records what happened to a range of a pool.
+    #[inline]
+    pub(crate) fn record(&mut self, action: TraceAction, pool: PoolId, address: u64, size: u64, stream: u64) {
         if self.trace.is_on() {
-            self.trace.record(action, address, size, StreamHandle { device: self.index, raw: stream });
+            self.record_of(action, self.pools.id_of(pool), address, size, stream);
         }
+    }
+
+    pub(crate) fn record_of(
+        &mut self,
+        action: TraceAction,
+        pool: MempoolId,
+        address: u64,
+        size: u64,
+        stream: u64,
+    ) {
+        let stream = self.stream(stream);
+        self.trace.record(action, pool, address, size, stream);
     }
 }
 
@@ -158,11 +206,23 @@ pub(crate) struct Locked<'a> {
 impl Locked<'_> {
     /// Gives the lock up for the length of a call. Nothing learnt before it holds after it.
     pub(crate) fn unlocked<R>(&mut self, call: impl FnOnce() -> R) -> R {
-        self.check();
-        self.guard = None;
+        let caller = self.trace.caller();
+        self.give_up();
         let result = call();
         self.guard = Some(lock(&self.device.state));
+        self.trace.set_caller(caller);
         result
+    }
+
+    /// Gives the lock up, and does what was left for then. The device may be gone after it.
+    #[inline]
+    fn give_up(&mut self) {
+        self.check();
+        let outbox = self.trace.leave();
+        self.guard = None;
+        if let Some(outbox) = outbox {
+            outbox.deliver();
+        }
     }
 
     pub(crate) fn driver(&self) -> &dyn Driver {
@@ -198,7 +258,7 @@ impl DerefMut for Locked<'_> {
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
         if self.guard.is_some() {
-            self.check();
+            self.give_up();
         }
     }
 }

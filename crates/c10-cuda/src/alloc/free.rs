@@ -15,14 +15,15 @@ impl Locked<'_> {
         assert!(block.allocated, "a block that is handed out is freed once");
         block.allocated = false;
         let (ptr, size, requested, stream) = (block.ptr, block.size, block.requested, block.stream);
-        let is_small = block.pool.is_small;
+        let pool = block.pool;
+        let is_small = pool.is_small;
         let waits = !block.stream_uses.is_empty();
         self.stats.allocation.decrease(is_small, 1);
         self.stats.allocated_bytes.decrease(is_small, size as i64);
         if size >= max_split {
             self.stats.oversize_allocations.decrease(1);
         }
-        self.record(TraceAction::FreeRequested, ptr, requested, stream);
+        self.record(TraceAction::FreeRequested, pool, ptr, requested, stream);
         if waits {
             self.insert_events(id);
         } else {
@@ -43,9 +44,12 @@ impl DeviceState {
     pub(crate) fn free_block(&mut self, id: BlockId) {
         let block = &self.blocks[id];
         debug_assert!(block.is_free());
-        let (size, requested, is_small) = (block.size as i64, block.requested as i64, block.pool.is_small);
-        let (prev, next) = (block.prev, block.next);
-        self.record(TraceAction::FreeCompleted, block.ptr, block.requested, block.stream);
+        let (size, requested, pool) = (block.size as i64, block.requested as i64, block.pool);
+        let (prev, next, is_small) = (block.prev, block.next, pool.is_small);
+        self.record(TraceAction::FreeCompleted, pool, block.ptr, block.requested, block.stream);
+        if !self.graph_uses.is_empty() {
+            self.graph_uses.remove(&id);
+        }
 
         let mut split_blocks = 0;
         let mut split_bytes = 0;

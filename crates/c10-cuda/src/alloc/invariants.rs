@@ -1,4 +1,4 @@
-//! The rules I1 to I6 of [`device`](super::device), one function each.
+//! The rules I1 to I7 of [`device`](super::device), one function each.
 
 use std::collections::HashMap;
 
@@ -18,6 +18,7 @@ impl DeviceState {
         self.check_i4_events();
         self.check_i5_statistics();
         self.check_i6_total();
+        self.check_i7_pools();
     }
 
     fn heads(&self) -> impl Iterator<Item = (BlockId, &Block)> {
@@ -83,10 +84,16 @@ impl DeviceState {
             assert_eq!(block.event_count, events, "I4: {block:?}");
             assert!(!block.allocated || events == 0, "I4: {block:?} is handed out");
             let waits = !block.allocated && !block.stream_uses.is_empty();
-            let listed = self.unrecorded.iter().chain(&self.stranded).filter(|waiting| **waiting == id);
+            let deferred = self.deferred.iter().map(|deferred| &deferred.block);
+            let waiting = self.unrecorded.iter().chain(&self.stranded).chain(deferred);
+            let listed = waiting.filter(|waiting| **waiting == id);
             assert_eq!(usize::from(waits), listed.count(), "I4: {block:?} waits for a record or the device");
         }
         assert!(queued.is_empty(), "I4: events of blocks that are gone");
+        for id in self.graph_uses.keys() {
+            let block = self.blocks.get(*id);
+            assert!(block.is_some_and(|block| !block.is_free()), "I4: {block:?} is free and used by a graph");
+        }
         for (address, id) in &self.raw {
             let block = &self.blocks[*id];
             assert!(block.allocated && block.ptr == *address, "I4: {block:?} was given out at {address:#x}");
@@ -116,10 +123,38 @@ impl DeviceState {
                 sums.segment.increase(is_small, 1);
             }
             sums.reserved_bytes.increase(is_small, size);
+            if block.pool.owner != 0 {
+                let id = self.pools.id_of(block.pool);
+                let of_pool = sums.reserved_bytes_by_private_pools.entry(id).or_default();
+                of_pool.increase(is_small, size);
+            }
         }
         for ((name, kept), (_, sum)) in self.stats.arrays().into_iter().zip(sums.arrays()) {
             let current = |array: &StatArray| [array.all.current, array.small.current, array.large.current];
             assert_eq!(current(kept), current(sum), "I5: {name}");
+        }
+        for (id, kept) in &self.stats.reserved_bytes_by_private_pools {
+            let sum = sums.reserved_bytes_by_private_pools.remove(id).unwrap_or_default();
+            assert_eq!(kept.all.current, sum.all.current, "I5: bytes of the pool {id}");
+        }
+        assert!(sums.reserved_bytes_by_private_pools.is_empty(), "I5: bytes of pools that are not counted");
+    }
+
+    fn check_i7_pools(&self) {
+        let mut segments: HashMap<u32, u64> = HashMap::new();
+        for (_, head) in self.heads() {
+            *segments.entry(head.pool.owner).or_default() += 1;
+        }
+        for (slot, owner) in self.pools.private() {
+            let id = owner.id;
+            assert_eq!(self.pools.find(id), Some(slot), "I7: the pool {id} is found by its name");
+            assert_eq!(owner.use_count == 0, self.pools.freeable.contains(id), "I7: the pool {id} is freeable");
+            assert_eq!(owner.segments, segments.remove(&slot).unwrap_or(0), "I7: segments of {id}");
+        }
+        segments.remove(&0);
+        assert!(segments.is_empty(), "I7: blocks of pools that are not there");
+        for scope in &self.pools.scopes {
+            assert!(self.pools.find(self.pools.owner(scope.owner).id) == Some(scope.owner), "I7: {scope:?}");
         }
     }
 

@@ -27,14 +27,22 @@ mod block;
 mod block_table;
 mod size_bins;
 mod free_set;
+mod mempool_id;
+mod pool_order;
+mod pool_allocator;
 mod pool;
+mod scopes;
 mod device;
 mod owner;
 mod allocate;
 mod split;
 mod free;
 mod stream_use;
+mod capture;
+mod graph_reuse;
 mod reclaim;
+mod private_pools;
+mod mem_pool;
 mod oom;
 mod callbacks;
 mod report;
@@ -45,17 +53,26 @@ mod fraction;
 mod queries;
 mod stats;
 mod summary;
+mod memory_stats;
 mod snapshot;
+mod snapshot_file;
 mod restore;
+mod context;
 mod trace;
+mod trace_ring;
 mod invariants;
 mod c10;
 
 pub use callbacks::{FreeMemoryCallback, OutOfMemoryObserver};
+pub use context::{Context, ContextProvider, Contexts, Frame, GatheredContext, RecordContext};
+pub use memory_stats::memory_stats;
+pub use mem_pool::{MemPool, MemPoolOptions, UseMemPool};
+pub use mempool_id::{MempoolId, PoolFilter};
+pub use pool_allocator::PoolAllocator;
 pub use snapshot::{BlockInfo, BlockState, SegmentInfo, Snapshot};
 pub use stats::DeviceStats;
 pub use summary::memory_summary;
-pub use trace::{History, TraceAction, TraceEntry};
+pub use trace::{CompileContext, History, TraceAction, TraceEntry, TraceTracker};
 
 use std::fmt;
 use std::ptr;
@@ -66,7 +83,7 @@ use crate::config::{Backend, Config};
 use crate::driver::{DevicePtr, Driver, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Runtime;
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
 
 use address_map::AddressMap;
@@ -89,6 +106,8 @@ struct Inner {
     /// The devices of addresses that the raw calls gave out with caching off.
     uncached: Mutex<AddressMap<DeviceIndex>>,
     enabled: AtomicBool,
+    /// The number of the next pool that is named here.
+    next_pool: AtomicU64,
 }
 
 impl CachingAllocator {
@@ -109,13 +128,16 @@ impl CachingAllocator {
     pub fn with_runtime(runtime: Runtime, config: Config) -> Result<Self> {
         refuse_unsupported(&config)?;
         config.check()?;
-        let device = |index| Arc::new(Device::new(index, Arc::clone(runtime.driver()), config.clone()));
+        let captures = Arc::new(AtomicUsize::new(0));
+        let device =
+            |index| Arc::new(Device::new(index, &runtime, config.clone(), Arc::clone(&captures)));
         let devices = (0..runtime.device_count()).map(device).collect();
         let inner = Inner {
             devices,
             callbacks: Callbacks::default(),
             uncached: Mutex::default(),
             enabled: AtomicBool::new(!config.no_caching),
+            next_pool: AtomicU64::new(1),
             runtime,
             config,
         };
@@ -176,7 +198,9 @@ impl CachingAllocator {
 
     /// A block that is handed out, and the lock under which it is still only ours.
     fn obtain<'a>(&self, device: &'a Device, bytes: u64, stream: u64) -> Result<(Locked<'a>, BlockId)> {
+        let caller = device.contexts.gather(RecordContext::State);
         let mut locked = device.lock();
+        locked.trace.set_caller(caller);
         match locked.malloc(bytes, stream, &self.0.callbacks) {
             Ok(id) => Ok((locked, id)),
             Err(refused) => Err(oom::refuse(locked, refused, &self.0.callbacks)),
@@ -190,7 +214,7 @@ impl CachingAllocator {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for memory that is not this allocator's (PyTorch ignores it) or a stream
-    /// that is not the runtime's.
+    /// that is not the runtime's; what the driver reports when asked whether this is in a capture.
     pub fn record_stream(&self, ptr: &DataPtr, stream: Stream) -> Result<()> {
         // An adaptor of no memory has a context.
         if ptr.root().is_null() {
@@ -202,8 +226,7 @@ impl CachingAllocator {
         }
         let stream = self.0.runtime.handle(stream)?;
         let (device, index) = self.own_block(ptr, "record_stream")?;
-        record_use(device, index, stream);
-        Ok(())
+        record_use(device, index, stream)
     }
 
     /// [`record_stream`](Self::record_stream) for memory of any caching allocator on the same driver; other memory
@@ -212,11 +235,10 @@ impl CachingAllocator {
         let handle = self.0.runtime.handle(stream)?;
         match owner::block_of(ptr) {
             Some((device, index)) if Arc::ptr_eq(&device.driver, self.0.runtime.driver()) => {
-                record_use(device, index, handle);
+                record_use(device, index, handle)
             }
-            _ => {}
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Refuses memory that this crate's allocators got from another driver.
@@ -238,7 +260,12 @@ impl CachingAllocator {
     /// # Errors
     /// The first that the driver reports, after all that can be given back has been.
     pub fn empty_cache(&self) -> Result<()> {
-        let release = |device: &Arc<Device>| device.lock().release_cached_blocks();
+        let release = |device: &Arc<Device>| {
+            let caller = device.contexts.gather(RecordContext::All);
+            let mut locked = device.lock();
+            locked.trace.set_caller(caller);
+            locked.release_cached_blocks()
+        };
         Ok(self.0.devices.iter().map(release).fold(Ok(()), Result::and)?)
     }
 
@@ -306,10 +333,10 @@ impl fmt::Debug for CachingAllocator {
 }
 
 /// Notes that a stream uses the block in a slot, whose context is out.
-fn record_use(device: &Device, index: u32, stream: StreamHandle) {
+fn record_use(device: &Device, index: u32, stream: StreamHandle) -> Result<()> {
     let mut locked = device.lock();
     let id = locked.blocks.id_at(index).expect("a context is out, so its slot holds a block");
-    locked.record_stream(id, stream);
+    Ok(locked.record_stream(id, stream)?)
 }
 
 /// What observers are told of a new block, and its address.
@@ -321,8 +348,6 @@ fn handed_out(locked: &Locked<'_>, id: BlockId) -> (u64, Reported) {
 fn refuse_unsupported(config: &Config) -> Result<()> {
     let what = if config.expandable_segments {
         "expandable_segments:True"
-    } else if config.graph_capture_record_stream_reuse {
-        "graph_capture_record_stream_reuse:True"
     } else if config.backend == Backend::CudaMallocAsync {
         "backend:cudaMallocAsync"
     } else {

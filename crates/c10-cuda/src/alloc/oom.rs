@@ -16,6 +16,10 @@ const HINT: &str = " If reserved but unallocated memory is large try setting \
     Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html\
     #optimizing-memory-usage-with-pytorch-cuda-alloc-conf)";
 
+const OWN_HINT: &str = " The custom allocator backing this MemPool returned nullptr. Check preceding allocator \
+    warnings or logs for the underlying cause. This can indicate an allocator-specific error or memory \
+    constraint, even when device-wide free memory is available.";
+
 /// Ends a request that is refused: gives up the lock, tells the observers, makes the error.
 pub(crate) fn refuse(locked: Locked<'_>, refused: Refused, callbacks: &Callbacks) -> Error {
     let device = locked.device.index;
@@ -46,11 +50,12 @@ fn out_of_memory(
     callbacks: &Callbacks,
 ) -> Result<Error, DriverError> {
     let numbers = numbers(&locked, request)?;
-    locked.record(TraceAction::Oom, numbers.device_free, request.size, request.stream);
+    locked.record(TraceAction::Oom, request.pool, numbers.device_free, request.size, request.stream);
     locked.stats.num_ooms += 1;
+    let is_own = locked.pools.owner(request.pool.owner).allocator.is_some();
     drop(locked);
     tell(&numbers, callbacks);
-    let text = text(&numbers);
+    let text = text(&numbers) + if is_own { OWN_HINT } else { "" };
     Ok(Error::oom(numbers, text))
 }
 
@@ -68,6 +73,8 @@ fn tell(numbers: &OutOfMemory, callbacks: &Callbacks) {
 }
 
 fn numbers(locked: &Locked<'_>, request: &Request) -> Result<OutOfMemory, DriverError> {
+    let free = locked.pools.private_pools().flat_map(|pool| pool.free.iter(&locked.blocks));
+    let private = free.map(|id| locked.blocks[id].size).sum();
     let MemoryInfo { free, total } = locked.driver().memory_info(locked.device.index)?;
     Ok(OutOfMemory {
         device: locked.device.index,
@@ -77,22 +84,31 @@ fn numbers(locked: &Locked<'_>, request: &Request) -> Result<OutOfMemory, Driver
         device_free: free,
         allowed: locked.limit,
         allocated: locked.stats.allocated_bytes.all.current as u64,
+        private,
         reserved: locked.stats.reserved_bytes.all.current as u64,
     })
 }
 
 fn text(numbers: &OutOfMemory) -> String {
     let allowed = numbers.allowed.map_or(String::new(), |bytes| format!("{} allowed; ", format_size(bytes)));
+    // PyTorch counts what is free in private pools as allocated.
+    let private = match numbers.private {
+        0 => String::new(),
+        bytes => {
+            format!("with {} allocated in private pools (e.g., CUDA Graphs), ", format_size(bytes))
+        }
+    };
+    let allocated = numbers.allocated + numbers.private;
     format!(
         "CUDA out of memory. Tried to allocate {}. GPU {} has a total capacity of {} of which {} is free. \
-         {allowed}Of the allocated memory {} is allocated by PyTorch, and {} is reserved by PyTorch but \
+         {allowed}Of the allocated memory {} is allocated by PyTorch, {private}and {} is reserved by PyTorch but \
          unallocated.{HINT}",
         format_size(numbers.tried),
         numbers.device,
         format_size(numbers.device_total),
         format_size(numbers.device_free),
-        format_size(numbers.allocated),
-        format_size(numbers.reserved - numbers.allocated),
+        format_size(allocated),
+        format_size(numbers.reserved - allocated),
     )
 }
 

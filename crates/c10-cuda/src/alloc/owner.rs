@@ -12,6 +12,7 @@ use std::ptr::{self, NonNull};
 
 use c10_core::data_ptr::{DataPtr, DeleterEntry};
 
+use super::context::RecordContext;
 use super::device::{Device, Locked};
 use super::ids::BlockId;
 use crate::sync::Arc;
@@ -92,7 +93,9 @@ unsafe fn run(context: *mut c_void) {
     let record = unsafe { &*context.cast::<Record>() };
     // SAFETY: as above.
     let device = unsafe { &*record.device };
+    let caller = device.contexts.gather(RecordContext::All);
     let mut locked = device.lock();
+    locked.trace.set_caller(caller);
     let id = locked.blocks.id_at(record.index).expect("a context is out, so its slot holds a block");
     let freed = locked.free(id);
     let last = locked.disown();

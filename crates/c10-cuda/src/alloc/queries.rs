@@ -4,7 +4,9 @@ use c10_core::{DataPtr, DeviceIndex};
 
 use super::device::DeviceState;
 use super::ids::BlockId;
-use super::{CachingAllocator, DeviceStats, History, Snapshot, memory_summary, oom};
+use super::{
+    CachingAllocator, DeviceStats, History, MempoolId, Snapshot, TraceTracker, memory_summary, oom,
+};
 use crate::driver::{DevicePtr, DriverError, MemoryInfo};
 use crate::error::Result;
 
@@ -94,13 +96,20 @@ impl CachingAllocator {
 
     /// All segments and blocks, and what was recorded, if that is asked for; the devices one after the other.
     pub fn snapshot(&self, include_traces: bool) -> Snapshot {
+        self.snapshot_of(MempoolId::DEFAULT, include_traces)
+    }
+
+    /// The segments and blocks of one private pool, or with the [default](MempoolId::DEFAULT) of all, and what was
+    /// recorded of all, if that is asked for.
+    pub fn snapshot_of(&self, pool: MempoolId, include_traces: bool) -> Snapshot {
         let mut snapshot =
             Snapshot { segments: Vec::new(), device_traces: Vec::new(), config: self.config().clone() };
         for device in &self.0.devices {
             let mut locked = device.lock();
-            snapshot.segments.extend(locked.segments());
+            let segments = locked.segments(pool);
             snapshot.device_traces.push(if include_traces { locked.trace.entries() } else { Vec::new() });
-            locked.record_snapshot();
+            locked.record_snapshot(pool, segments.iter().map(|segment| segment.active_size).sum());
+            snapshot.segments.extend(segments);
         }
         snapshot
     }
@@ -109,7 +118,29 @@ impl CachingAllocator {
     /// (`torch.cuda.memory._record_memory_history`).
     pub fn record_history(&self, history: Option<History>) {
         for device in &self.0.devices {
+            device.contexts.set(history.as_ref().and_then(|h| h.contexts.as_ref()));
             device.lock().trace.set(history.clone());
+        }
+    }
+
+    /// Puts a remark into what is recorded of a device, as an entry of its own.
+    pub fn annotate(&self, text: &str, device: DeviceIndex) -> Result<()> {
+        let mut locked = self.device(device)?.lock();
+        let stream = locked.stream(0);
+        locked.trace.annotate(text, stream);
+        Ok(())
+    }
+
+    /// What later entries of a device carry, until it is set anew (`torch.cuda.memory._set_memory_metadata`).
+    pub fn set_user_metadata(&self, metadata: Option<&str>, device: DeviceIndex) -> Result<()> {
+        self.device(device)?.lock().trace.set_user_metadata(metadata.map(Into::into));
+        Ok(())
+    }
+
+    /// Tells `tracker` of every entry from here on, on all devices (`attachAllocatorTraceTracker`).
+    pub fn attach_trace_tracker(&self, tracker: TraceTracker) {
+        for device in &self.0.devices {
+            device.lock().trace.attach(TraceTracker::clone(&tracker));
         }
     }
 

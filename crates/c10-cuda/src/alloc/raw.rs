@@ -3,6 +3,7 @@
 
 use c10_core::Stream;
 
+use super::context::RecordContext;
 use super::device::{DeviceState, Locked};
 use super::ids::BlockId;
 use super::{CachingAllocator, handed_out, oom, uncached};
@@ -60,7 +61,10 @@ impl CachingAllocator {
         if ptr.is_null() {
             return Ok(());
         }
+        let current = self.0.devices.get(usize::from(self.0.runtime.current().device));
+        let caller = current.and_then(|device| device.contexts.gather(RecordContext::All));
         if let Some((mut locked, id)) = self.find_raw(|state| state.raw.remove(&ptr.0)) {
+            locked.trace.set_caller(caller);
             let freed = locked.free(id);
             drop(locked);
             freed.report();
@@ -84,8 +88,7 @@ impl CachingAllocator {
     pub fn record_stream_raw(&self, ptr: DevicePtr, stream: Stream) -> Result<()> {
         let stream = self.0.runtime.handle(stream)?;
         if let Some((mut locked, id)) = self.find_raw(|state| state.raw.get(&ptr.0).copied()) {
-            locked.record_stream(id, stream);
-            return Ok(());
+            return Ok(locked.record_stream(id, stream)?);
         }
         // Freeing straight to the driver waits for all of the device.
         let is_uncached = lock(&self.0.uncached).contains_key(&ptr.0);

@@ -4,28 +4,80 @@
 use super::allocate::Request;
 use super::device::Locked;
 use super::ids::{BlockId, PoolId};
+use super::mempool_id::{MempoolId, PoolFilter};
+use super::pool_allocator;
+use super::scopes::Scope;
 use super::trace::TraceAction;
 use crate::driver::{DevicePtr, DriverError};
 
 impl Locked<'_> {
-    /// Waits for all streams that blocks wait for, and gives back every segment that is wholly free
-    /// (`release_cached_blocks`). Gives the first error, after all has been tried.
+    /// Waits for all streams that blocks wait for, and gives back every segment that is wholly free, of private
+    /// pools those whose last use is gone (`release_cached_blocks`). Gives the first error, after all has been tried.
+    /// In a capture that waits for the capture's end, as far as private pools are concerned.
     pub(crate) fn release_cached_blocks(&mut self) -> Result<(), DriverError> {
-        let waited = self.synchronize_and_free_events();
+        if self.capture_context()?.is_some() {
+            let freeable: Vec<_> =
+                self.pools.freeable.iter().filter_map(|id| self.pools.find(id)).collect();
+            freeable.into_iter().for_each(|slot| self.pools.owner_mut(slot).empty_later = true);
+            return Ok(());
+        }
+        let _relaxed = self.device.relaxed()?;
+        let waited = self.synchronize_and_free_events(None);
         waited.and(self.release_blocks())
     }
 
-    /// Gives back every segment that is wholly free, the large pool's first; the first error, after all has been
-    /// tried.
+    /// Gives back every segment of the device's own pools that is wholly free, the large pool's first, and those of
+    /// freeable private pools; the first error, after all has been tried.
     pub(crate) fn release_blocks(&mut self) -> Result<(), DriverError> {
-        let free: Vec<_> = self.pools.iter().flat_map(|pool| pool.free.iter(&self.blocks)).collect();
-        let mut result = Ok(());
-        for id in free {
-            if !self.blocks[id].is_split() {
-                result = result.and(self.release_block(id));
-            }
+        let mut result = self.release_pool_blocks(PoolId::LARGE);
+        result = result.and(self.release_pool_blocks(PoolId::SMALL));
+        let freeable: Vec<_> = self.pools.freeable.iter().collect();
+        for id in freeable {
+            result = result.and(self.release_freeable(id));
         }
         result
+    }
+
+    /// Gives back the free segments of a private pool whose last use is gone, and ends it when that were all. One
+    /// into which a capture records waits.
+    pub(crate) fn release_freeable(&mut self, id: MempoolId) -> Result<(), DriverError> {
+        let mut result = Ok(());
+        for is_small in [true, false] {
+            // The lock may be given up in between.
+            let Some(owner) = self.pools.find(id) else { break };
+            let is_recording =
+                |scope: &Scope| scope.owner == owner && matches!(scope.filter, PoolFilter::Capture(_));
+            if self.pools.scopes.iter().any(is_recording) {
+                break;
+            }
+            result = result.and(self.release_pool_blocks(PoolId { owner, is_small }));
+        }
+        if let Some(owner) = self.pools.find(id) {
+            self.end_if_over(owner);
+        }
+        result
+    }
+
+    /// Gives back every segment that is wholly free, of whatever pool.
+    pub(crate) fn release_all_blocks(&mut self) -> Result<(), DriverError> {
+        let free: Vec<_> = self.pools.iter().flat_map(|pool| pool.free.iter(&self.blocks)).collect();
+        self.release_those(free)
+    }
+
+    fn release_pool_blocks(&mut self, pool: PoolId) -> Result<(), DriverError> {
+        let free: Vec<_> = self.pools[pool].free.iter(&self.blocks).collect();
+        self.release_those(free)
+    }
+
+    fn release_those(&mut self, free: Vec<BlockId>) -> Result<(), DriverError> {
+        free.into_iter().fold(Ok(()), |result, id| {
+            if self.is_releasable(id) { result.and(self.release_block(id)) } else { result }
+        })
+    }
+
+    /// Whether a block is there, free, and all of its segment. It may have gone while the lock was given up.
+    fn is_releasable(&self, id: BlockId) -> bool {
+        self.blocks.get(id).is_some_and(|block| block.is_free() && !block.is_split())
     }
 
     /// Gives the segment at an address back if it is wholly free, and says whether it was.
@@ -54,12 +106,11 @@ impl Locked<'_> {
         let smaller: Vec<_> = self.pools[request.pool].free.smaller(&self.blocks, stream, wanted).collect();
         let mut released = 0;
         for id in smaller {
-            let block = &self.blocks[id];
-            let size = block.size;
+            let Some(size) = self.blocks.get(id).map(|block| block.size) else { continue };
             if released >= wanted || size < max_split {
                 break;
             }
-            if !block.is_split() {
+            if self.is_releasable(id) {
                 self.release_block(id)?;
                 released += size;
             }
@@ -110,20 +161,29 @@ impl Locked<'_> {
     fn release_block(&mut self, id: BlockId) -> Result<(), DriverError> {
         let block = &self.blocks[id];
         debug_assert!(block.is_free() && !block.is_split());
-        let (ptr, size, stream, is_small) = (block.ptr, block.size, block.stream, block.pool.is_small);
-        // SAFETY: the block is the whole segment, nobody holds it, and the events of other streams have passed.
-        // Work of its own stream may be under way: the driver's free waits for that.
-        unsafe { self.driver().free(DevicePtr(ptr)) }?;
-        self.record(TraceAction::SegmentFree, ptr, size, stream);
+        let (ptr, size, stream, pool) = (block.ptr, block.size, block.stream, block.pool);
+        let own = self.pools.owner(pool.owner).allocator.clone();
+        if own.is_none() {
+            // SAFETY: the block is the whole segment, nobody holds it, and the events of other streams have
+            // passed. Work of its own stream may be under way: the driver's free waits for that.
+            unsafe { self.driver().free(DevicePtr(ptr)) }?;
+        }
+        let is_small = pool.is_small;
+        self.record(TraceAction::SegmentFree, pool, ptr, size, stream);
         self.stats.num_device_free += 1;
         self.total_allocated -= size;
         self.stats.segment.decrease(is_small, 1);
-        self.stats.reserved_bytes.decrease(is_small, size as i64);
+        self.change_reserved(pool, -(size as i64));
+        self.pools.owner_mut(pool.owner).segments -= 1;
         if size >= self.config.max_split() {
             self.stats.oversize_segments.decrease(1);
         }
         self.remove_free(id);
         self.blocks.remove(id);
+        if let Some(own) = own {
+            let stream = self.stream(stream);
+            self.unlocked(|| pool_allocator::free(&*own, DevicePtr(ptr), size, stream));
+        }
         Ok(())
     }
 }

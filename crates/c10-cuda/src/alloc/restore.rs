@@ -6,6 +6,7 @@ use c10_core::{DataPtr, DeviceIndex};
 use super::block::Block;
 use super::device::{Device, DeviceState};
 use super::ids::{BlockId, PoolId};
+use super::mempool_id::MempoolId;
 use super::size::{MIN_BLOCK_SIZE, REQUEST_CAP};
 use super::{BlockInfo, BlockState, CachingAllocator, SegmentInfo};
 use crate::driver::DevicePtr;
@@ -15,6 +16,8 @@ use crate::sync::Arc;
 impl CachingAllocator {
     /// Takes the segments of a snapshot from the driver, in the given order, and cuts them into their blocks.
     /// Returns the owners of the allocated ones, by segment and address.
+    ///
+    /// Private pools that the segments name are made with one use each.
     ///
     /// The device must hold no segment yet, and its driver must give each segment the address that it had, as a
     /// simulated one does that was told to
@@ -127,7 +130,15 @@ fn give_back(device: &Device, taken: &[DevicePtr]) {
 impl DeviceState {
     /// Takes in a checked segment that the driver has given. Returns its allocated blocks.
     fn restore_segment(&mut self, segment: &SegmentInfo) -> Vec<(BlockId, u64)> {
-        let pool = if segment.is_large { PoolId::LARGE } else { PoolId::SMALL };
+        let owner = match segment.pool {
+            MempoolId::DEFAULT => 0,
+            id => self.pools.find(id).unwrap_or_else(|| {
+                let slot = self.pools.create(id, None);
+                self.pools.owner_mut(slot).use_count = 1;
+                slot
+            }),
+        };
+        let pool = PoolId { owner, is_small: !segment.is_large };
         let registration = self.count_segment(pool, segment.total_size);
         let mut address = segment.address.0;
         let mut prev = None;
@@ -175,6 +186,6 @@ impl DeviceState {
 impl BlockInfo {
     /// A block to be restored, that the program holds or that is free.
     pub fn new(size: u64, requested_size: u64, state: BlockState) -> Self {
-        Self { size, requested_size, gc_counter: 0, state }
+        Self { size, requested_size, gc_counter: 0, state, context: None }
     }
 }

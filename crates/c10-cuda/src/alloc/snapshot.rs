@@ -1,8 +1,10 @@
 //! [`Snapshot`]: all segments and blocks as data, with what was recorded (`torch.cuda.memory_snapshot`).
 
 use super::block::Block;
+use super::context::Context;
 use super::device::DeviceState;
 use super::ids::BlockId;
+use super::mempool_id::MempoolId;
 use super::trace::{TraceAction, TraceEntry};
 use crate::config::Config;
 use crate::driver::{DevicePtr, StreamHandle};
@@ -23,6 +25,8 @@ pub struct Snapshot {
 pub struct SegmentInfo {
     /// Its stream, and by that its device.
     pub stream: StreamHandle,
+    /// The private pool that it is of; the [default](MempoolId::DEFAULT) for the device's own.
+    pub pool: MempoolId,
     /// Its first address.
     pub address: DevicePtr,
     /// When it came from the driver, among all segments of its device.
@@ -39,10 +43,12 @@ pub struct SegmentInfo {
     pub is_large: bool,
     /// In order of addresses, without gaps.
     pub blocks: Vec<BlockInfo>,
+    /// Where the program was when it came from the driver, if that was gathered.
+    pub context: Option<Context>,
 }
 
 /// One block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockInfo {
     /// Its size.
     pub size: u64,
@@ -52,6 +58,8 @@ pub struct BlockInfo {
     pub gc_counter: u64,
     /// What it is doing.
     pub state: BlockState,
+    /// Where the program was when it asked for it, if that was gathered; free blocks have none.
+    pub context: Option<Context>,
 }
 
 /// What a block is doing.
@@ -77,23 +85,26 @@ impl BlockState {
 }
 
 impl DeviceState {
-    /// The device's segments by address.
-    pub(crate) fn segments(&self) -> Vec<SegmentInfo> {
-        let heads = self.blocks.iter().filter(|(_, block)| block.prev.is_none());
+    /// The device's segments by address; of one private pool, if one is named.
+    pub(crate) fn segments(&self, pool: MempoolId) -> Vec<SegmentInfo> {
+        let is_of = |block: &Block| pool == MempoolId::DEFAULT || self.pools.id_of(block.pool) == pool;
+        let heads = self.blocks.iter().filter(|(_, block)| block.prev.is_none() && is_of(block));
         let mut segments: Vec<_> = heads.map(|(id, head)| self.segment(id, head)).collect();
         segments.sort_by_key(|segment| segment.address);
         segments
     }
 
-    /// Records that a snapshot was taken; later snapshots show it.
-    pub(crate) fn record_snapshot(&mut self) {
-        let active = self.stats.active_bytes.all.current as u64;
-        self.record(TraceAction::Snapshot, 0, active, 0);
+    /// Records that a snapshot was taken, of so many active bytes; later snapshots show it.
+    pub(crate) fn record_snapshot(&mut self, pool: MempoolId, active: u64) {
+        if self.trace.is_on() {
+            self.record_of(TraceAction::Snapshot, pool, 0, active, 0);
+        }
     }
 
     fn segment(&self, id: BlockId, head: &Block) -> SegmentInfo {
         let mut segment = SegmentInfo {
             stream: self.stream(head.stream),
+            pool: self.pools.id_of(head.pool),
             address: DevicePtr(head.ptr),
             registration_counter: head.registration,
             total_size: 0,
@@ -102,6 +113,7 @@ impl DeviceState {
             active_size: 0,
             is_large: !head.pool.is_small,
             blocks: Vec::new(),
+            context: self.trace.segment_context(head.ptr).cloned(),
         };
         let mut at = Some(id);
         while let Some(id) = at {
@@ -129,6 +141,7 @@ impl DeviceState {
         };
         let pool = &self.pools[block.pool];
         let gc_counter = pool.get_free_blocks_call_count - block.gc_count_base;
-        BlockInfo { size: block.size, requested_size: block.requested, gc_counter, state }
+        let context = self.trace.block_context(block.ptr).cloned();
+        BlockInfo { size: block.size, requested_size: block.requested, gc_counter, state, context }
     }
 }

@@ -9,6 +9,9 @@ use super::size::{MIN_BLOCK_SIZE, SMALL_SIZE};
 impl DeviceState {
     /// Whether the request leaves enough of the block to keep.
     pub(crate) fn should_split(&self, id: BlockId, request: &Request) -> bool {
+        if self.pools.owner(request.pool.owner).no_split {
+            return false;
+        }
         let remaining = self.blocks[id].size - request.size;
         if request.pool.is_small {
             remaining >= MIN_BLOCK_SIZE

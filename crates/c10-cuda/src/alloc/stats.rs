@@ -1,6 +1,10 @@
 //! [`DeviceStats`]: what the allocator counts for a device (`c10::CachingDeviceAllocator::DeviceStats`).
 
+use std::collections::BTreeMap;
+
 use c10_core::stat::{Stat, StatArray};
+
+use super::mempool_id::MempoolId;
 
 /// The statistics of one device. Sizes are in bytes; what moves each value, and when, is PyTorch's
 /// (`torch.cuda.memory_stats`).
@@ -22,6 +26,8 @@ pub struct DeviceStats {
     pub active_bytes: StatArray,
     /// Bytes of the blocks that `inactive_split` counts.
     pub inactive_split_bytes: StatArray,
+    /// Bytes from the driver of each private pool that has had any.
+    pub reserved_bytes_by_private_pools: BTreeMap<MempoolId, StatArray>,
     /// Bytes that the program asked for, before rounding, of active blocks.
     pub requested_bytes: StatArray,
     /// Mallocs that were tried again after everything cached had been freed.
@@ -47,7 +53,7 @@ pub struct DeviceStats {
 impl DeviceStats {
     /// Zeroes everything that only grows (`resetAccumulatedStats`).
     pub fn reset_accumulated(&mut self) {
-        self.arrays_mut().into_iter().for_each(StatArray::reset_accumulated);
+        self.arrays_mut().for_each(StatArray::reset_accumulated);
         self.oversize_allocations.reset_accumulated();
         self.oversize_segments.reset_accumulated();
         self.num_alloc_retries = 0;
@@ -60,7 +66,7 @@ impl DeviceStats {
 
     /// Makes every peak the current value (`resetPeakStats`).
     pub fn reset_peak(&mut self) {
-        self.arrays_mut().into_iter().for_each(StatArray::reset_peak);
+        self.arrays_mut().for_each(StatArray::reset_peak);
         self.oversize_allocations.reset_peak();
         self.oversize_segments.reset_peak();
     }
@@ -80,8 +86,8 @@ impl DeviceStats {
         ]
     }
 
-    fn arrays_mut(&mut self) -> [&mut StatArray; 9] {
-        [
+    fn arrays_mut(&mut self) -> impl Iterator<Item = &mut StatArray> {
+        let arrays = [
             &mut self.allocation,
             &mut self.segment,
             &mut self.active,
@@ -91,6 +97,7 @@ impl DeviceStats {
             &mut self.active_bytes,
             &mut self.inactive_split_bytes,
             &mut self.requested_bytes,
-        ]
+        ];
+        arrays.into_iter().chain(self.reserved_bytes_by_private_pools.values_mut())
     }
 }

@@ -17,6 +17,17 @@ impl Locked<'_> {
     /// Records an event on each stream that uses a freed block. When the driver refuses one, the block waits to
     /// be tried again, or for all of the device where the stream is gone.
     pub(crate) fn insert_events(&mut self, id: BlockId) {
+        if self.device.captures_under_way() {
+            match self.defer(id) {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(error) => {
+                    self.unreported = Some(error);
+                    self.unrecorded.push(id);
+                    return;
+                }
+            }
+        }
         while let Some(&stream) = self.blocks[id].stream_uses.last() {
             match self.record_event(stream) {
                 Ok(event) => {
@@ -56,43 +67,53 @@ impl Locked<'_> {
     /// first event that has not.
     #[inline]
     pub(crate) fn process_events(&mut self) -> Result<(), DriverError> {
-        if self.queued_events == 0 && self.unrecorded.is_empty() {
+        if self.queued_events == 0 && self.unrecorded.is_empty() && self.deferred.is_empty() {
             return Ok(());
         }
         self.process_queues()
     }
 
     fn process_queues(&mut self) -> Result<(), DriverError> {
+        let _relaxed = self.device.relaxed()?;
+        self.resume_deferred(None)?;
         self.retry_unrecorded();
         for at in 0..self.event_queues.len() {
             while let Some(&(event, _)) = self.event_queues[at].1.front() {
                 if !self.driver().event_query(event)? {
                     break;
                 }
-                self.pop_event(at);
+                self.pop_event(at, 0);
             }
         }
         self.event_queues.retain(|(_, queue)| !queue.is_empty());
         Ok(())
     }
 
-    /// Waits for every event, or where there is none for all of the device, and frees the blocks
-    /// (`synchronize_and_free_events`).
-    pub(crate) fn synchronize_and_free_events(&mut self) -> Result<(), DriverError> {
+    /// Waits for every event, or where there is none for all of the device, and frees the blocks; with an owner
+    /// those of its pools alone (`synchronize_and_free_events`).
+    pub(crate) fn synchronize_and_free_events(&mut self, owner: Option<u32>) -> Result<(), DriverError> {
         self.stats.num_sync_all_streams += 1;
+        self.resume_deferred(None)?;
         self.retry_unrecorded();
         for at in 0..self.event_queues.len() {
-            while let Some(&(event, _)) = self.event_queues[at].1.front() {
-                self.driver().event_synchronize(event)?;
-                self.pop_event(at);
+            let mut place = 0;
+            while let Some(&(event, id)) = self.event_queues[at].1.get(place) {
+                if self.is_of(id, owner) {
+                    self.driver().event_synchronize(event)?;
+                    self.pop_event(at, place);
+                } else {
+                    place += 1;
+                }
             }
         }
-        self.event_queues.clear();
-        if self.unrecorded.is_empty() && self.stranded.is_empty() {
-            Ok(())
-        } else {
-            self.synchronize_devices()
-        }
+        self.event_queues.retain(|(_, queue)| !queue.is_empty());
+        // A device of which a stream captures cannot be waited for.
+        let waits = self.unrecorded.iter().chain(&self.stranded).any(|id| self.is_of(*id, owner));
+        if waits && !self.device.captures_under_way() { self.synchronize_devices() } else { Ok(()) }
+    }
+
+    fn is_of(&self, id: BlockId, owner: Option<u32>) -> bool {
+        owner.is_none_or(|owner| self.blocks[id].pool.owner == owner)
     }
 
     /// Waits for all work of every device that a block waits for, and frees all that wait.
@@ -106,12 +127,13 @@ impl Locked<'_> {
         }
         for at in 0..self.event_queues.len() {
             while !self.event_queues[at].1.is_empty() {
-                self.pop_event(at);
+                self.pop_event(at, 0);
             }
         }
         self.event_queues.clear();
         let mut waiting = std::mem::take(&mut self.unrecorded);
         waiting.append(&mut self.stranded);
+        waiting.extend(self.deferred.drain(..).map(|deferred| deferred.block));
         for id in waiting {
             self.blocks[id].stream_uses.clear();
             self.free_block(id);
@@ -126,17 +148,27 @@ impl Locked<'_> {
     }
 }
 
-impl DeviceState {
+impl Locked<'_> {
     /// Notes that a stream uses a block that is handed out.
-    pub(crate) fn record_stream(&mut self, id: BlockId, stream: StreamHandle) {
-        let own = self.stream(self.blocks[id].stream);
+    pub(crate) fn record_stream(&mut self, id: BlockId, stream: StreamHandle) -> Result<(), DriverError> {
+        if stream == self.stream(self.blocks[id].stream) {
+            return Ok(());
+        }
+        if self.capture_context()?.is_some() {
+            let uses = self.graph_uses.entry(id).or_default();
+            if !uses.contains(&stream) {
+                uses.push(stream);
+            }
+        }
         let block = &mut self.blocks[id];
-        if stream != own
-            && let Err(at) = block.stream_uses.binary_search(&stream)
-        {
+        if let Err(at) = block.stream_uses.binary_search(&stream) {
             block.stream_uses.insert(at, stream);
         }
+        Ok(())
     }
+}
+
+impl DeviceState {
 
     fn enqueue(&mut self, stream: StreamHandle, event: EventHandle, id: BlockId) {
         let at = match self.event_queues.binary_search_by_key(&stream, |(s, _)| *s) {
@@ -150,9 +182,9 @@ impl DeviceState {
         self.queued_events += 1;
     }
 
-    /// Takes the first event of a queue, which has passed.
-    fn pop_event(&mut self, at: usize) {
-        let (event, id) = self.event_queues[at].1.pop_front().expect("the caller has looked at it");
+    /// Takes an event out of a queue, which has passed: usually the first.
+    fn pop_event(&mut self, at: usize, place: usize) {
+        let (event, id) = self.event_queues[at].1.remove(place).expect("the caller has looked at it");
         self.queued_events -= 1;
         self.idle_events.push(event);
         let block = &mut self.blocks[id];

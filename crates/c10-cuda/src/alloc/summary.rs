@@ -81,16 +81,18 @@ fn row(title: &str, stat: &Stat, all: &Stat, unit: Unit) -> String {
 }
 
 /// Ten characters: `value` in the unit that suits `all`.
-fn cell(mut value: i64, mut all: i64, unit: Unit) -> String {
-    let (prefixes, keep_below, step): (&[&str], i64, i64) = match unit {
-        Unit::Bytes => (&["B  ", "KiB", "MiB", "GiB", "TiB", "PiB"], 768 * 1024, 1024),
-        Unit::Count => (&[" ", "K", "M"], 750 * 1000, 1000),
+fn cell(mut value: i64, all: i64, unit: Unit) -> String {
+    // Python divides it as a floating-point number, and `value` as a whole one.
+    let mut all = all as f64;
+    let (prefixes, keep_below, step): (&[&str], f64, i64) = match unit {
+        Unit::Bytes => (&["B  ", "KiB", "MiB", "GiB", "TiB", "PiB"], 768.0 * 1024.0, 1024),
+        Unit::Count => (&[" ", "K", "M"], 750.0 * 1000.0, 1000),
     };
     let mut prefix = 0;
     while all >= keep_below && prefix + 1 < prefixes.len() {
         prefix += 1;
-        all /= step;
-        // Rounds down, as Python does.
+        all /= step as f64;
+        // Rounds down.
         value = value.div_euclid(step);
     }
     match unit {

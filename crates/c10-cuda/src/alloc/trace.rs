@@ -1,10 +1,13 @@
-//! [`TraceEntry`] and the ring that keeps the last of them (`torch.cuda.memory._record_memory_history`).
+//! [`TraceEntry`]: one thing that happened on a device, and what is to be recorded
+//! (`torch.cuda.memory._record_memory_history`).
 
-use std::collections::VecDeque;
+use std::cell::RefCell;
 use std::fmt;
-use std::panic::catch_unwind;
 
+use super::context::{Context, Contexts};
+use super::mempool_id::MempoolId;
 use crate::driver::StreamHandle;
+use crate::sync::Arc;
 
 /// What happened (`TraceEntry::Action`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,10 +23,16 @@ pub enum TraceAction {
     SegmentAlloc,
     /// A segment went back to the driver.
     SegmentFree,
+    /// Memory was mapped into an expandable segment.
+    SegmentMap,
+    /// Memory was unmapped from an expandable segment.
+    SegmentUnmap,
     /// A snapshot was taken.
     Snapshot,
     /// Out of memory; the address is the driver's free bytes.
     Oom,
+    /// A remark of the program; it stands in the metadata.
+    Annotate,
 }
 
 impl TraceAction {
@@ -35,8 +44,11 @@ impl TraceAction {
             Self::FreeCompleted => "free_completed",
             Self::SegmentAlloc => "segment_alloc",
             Self::SegmentFree => "segment_free",
+            Self::SegmentMap => "segment_map",
+            Self::SegmentUnmap => "segment_unmap",
             Self::Snapshot => "snapshot",
             Self::Oom => "oom",
+            Self::Annotate => "annotate",
         }
     }
 }
@@ -59,8 +71,19 @@ pub struct TraceEntry {
     pub size: u64,
     /// The stream of the block or the request.
     pub stream: StreamHandle,
+    /// The private pool that it is about; the [default](MempoolId::DEFAULT) for the device's own.
+    pub pool: MempoolId,
     /// What the clock of [`History`] said; 0 without one.
     pub time_us: u64,
+    /// Where the program was, if [`History::contexts`] asks for it.
+    pub context: Option<Context>,
+    /// What the thread was compiling or running that is compiled ([`CompileContext`]).
+    pub compile_context: Option<Arc<str>>,
+    /// What the program had set ([`set_user_metadata`]), or the text of an
+    /// [annotation](TraceAction::Annotate).
+    ///
+    /// [`set_user_metadata`]: crate::CachingAllocator::set_user_metadata
+    pub user_metadata: Option<Arc<str>>,
 }
 
 /// What to record.
@@ -75,59 +98,49 @@ pub struct History {
     pub clock: Option<fn() -> u64>,
     /// Whether what was recorded before is forgotten.
     pub clear: bool,
+    /// Who says where the program is, and for which calls; nobody unless given.
+    pub contexts: Option<Contexts>,
 }
 
-/// The last entries of a device; records nothing until it is told to.
-#[derive(Debug, Default)]
-pub(crate) struct TraceRing {
-    history: Option<History>,
-    entries: VecDeque<TraceEntry>,
+/// Is told of every entry when it is made, whether it is recorded or left out (`AllocatorTraceTracker`). Called
+/// with no lock held, when the call that made the entry is through; what it does itself it is told of too.
+/// Entries of two threads may come in another order than they were made. In a deleter it must not unwind: a
+/// panic is swallowed.
+pub type TraceTracker = Arc<dyn Fn(&TraceEntry) + Send + Sync>;
+
+thread_local! {
+    /// What this thread is compiling, the innermost last.
+    static COMPILING: RefCell<Vec<Arc<str>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What a clock says; 0 when it panics: entries are made in deleters too, which may not unwind.
-fn now(clock: fn() -> u64) -> u64 {
-    catch_unwind(clock).unwrap_or_else(|payload| {
-        // Its destructor may panic too.
-        std::mem::forget(payload);
-        0
-    })
+/// Names what this thread compiles, or runs that was compiled, until it is dropped (`pushCompileContext`).
+#[derive(Debug)]
+#[must_use = "the context ends when this is dropped"]
+pub struct CompileContext {
+    depth: usize,
+    /// Of this thread alone.
+    _here: std::marker::PhantomData<*const ()>,
 }
 
-impl TraceRing {
-    /// Starts to record as `history` says, or stops and forgets.
-    pub(crate) fn set(&mut self, history: Option<History>) {
-        if history.as_ref().is_none_or(|h| h.clear) {
-            self.entries.clear();
-        }
-        self.history = history.map(|h| History { max_entries: h.max_entries.max(1), ..h });
-        self.trim();
+impl CompileContext {
+    /// Enters a context; entries of this thread name the innermost.
+    pub fn enter(name: &str) -> Self {
+        let depth = COMPILING.with_borrow_mut(|all| {
+            all.push(name.into());
+            all.len() - 1
+        });
+        Self { depth, _here: std::marker::PhantomData }
     }
 
-    pub(crate) fn is_on(&self) -> bool {
-        self.history.is_some()
+    /// The innermost of this thread.
+    pub(crate) fn current() -> Option<Arc<str>> {
+        COMPILING.try_with(|all| all.borrow().last().cloned()).ok().flatten()
     }
+}
 
-    /// The oldest first.
-    pub(crate) fn entries(&self) -> Vec<TraceEntry> {
-        self.entries.iter().cloned().collect()
-    }
-
-    pub(crate) fn record(&mut self, action: TraceAction, address: u64, size: u64, stream: StreamHandle) {
-        let Some(history) = &self.history else { return };
-        if history.skip_actions.contains(&action) {
-            return;
-        }
-        let time_us = history.clock.map_or(0, now);
-        if self.entries.len() == history.max_entries {
-            self.entries.pop_front();
-        }
-        self.entries.push_back(TraceEntry { action, address, size, stream, time_us });
-    }
-
-    fn trim(&mut self) {
-        if let Some(history) = &self.history {
-            let surplus = self.entries.len().saturating_sub(history.max_entries);
-            self.entries.drain(..surplus);
-        }
+impl Drop for CompileContext {
+    /// Ends the context, and those within it that are still there.
+    fn drop(&mut self) {
+        let _ = COMPILING.try_with(|all| all.borrow_mut().truncate(self.depth));
     }
 }

@@ -11,6 +11,7 @@
 mod env;
 mod parse;
 mod roundup;
+mod text;
 mod tokenizer;
 
 pub use roundup::RoundupPower2Divisions;

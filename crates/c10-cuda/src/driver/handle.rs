@@ -64,6 +64,19 @@ pub struct EventHandle {
     pub raw: u64,
 }
 
+/// What a capture recorded (`CUgraph`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GraphHandle {
+    /// The device of the stream that began the capture.
+    pub device: DeviceIndex,
+    /// The driver's value.
+    pub raw: u64,
+}
+
+/// A node of a graph (`CUgraphNode`): the driver's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub u64);
+
 /// Physical memory of a device (`CUmemGenericAllocationHandle`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PhysHandle {

@@ -1,8 +1,8 @@
 #![expect(unsafe_code, reason = "declares the driver's contract: the raw layer is unsafe fn")]
 //! [`Driver`]: everything that this crate asks of a CUDA driver, and its rules.
 //!
-//! - **R1.** Every call names its device, by an index or through a handle; none depends on the calling thread,
-//!   and all may be called from any thread.
+//! - **R1.** Every call names its device, by an index or through a handle, and all may be called from any thread.
+//!   None depends on the calling thread, but that a capture knows which thread began it (R7).
 //! - **R2.** Handles ([`handle`]) are plain values. One that was never given out, or was destroyed, is refused
 //!   with [`Status::InvalidHandle`] or [`Status::InvalidValue`]; each is destroyed once.
 //! - **R3.** Work on one stream runs in the order in which it was issued. Between streams only events and
@@ -12,7 +12,9 @@
 //! - **R5.** [`Status::OutOfMemory`] means that there is no memory for this call; freeing and trying again may
 //!   help. No other status does.
 //! - **R6.** Ranges that live at one time never overlap, on any device. An address says which device it is on.
-//! - **R7.** While a stream captures, calls that CUDA forbids then are refused with a capture status.
+//! - **R7.** What is issued on a stream that captures becomes a node of a graph and does not run. Calls that CUDA
+//!   forbids then are refused with a capture status, and spoil the captures that forbid them; which do depends on
+//!   the modes of the capture and of the calling thread ([`CaptureMode`]).
 //! - **R8.** Physical memory is mapped before it is used, and unmapped before its range is freed; it lives until
 //!   it is released and no longer mapped.
 //! - **R9.** Each device has a default memory pool, whose memory comes and goes in stream order: it can be used by
@@ -34,7 +36,7 @@ pub mod sim;
 mod status;
 
 pub use checked::Checked;
-pub use handle::{DevicePtr, EventHandle, PhysHandle, StreamHandle, VaRange};
+pub use handle::{DevicePtr, EventHandle, GraphHandle, NodeId, PhysHandle, StreamHandle, VaRange};
 pub use launch::{Access, KernelBody, KernelLaunch, KernelMemory};
 pub use props::{DeviceProps, MemPoolInfo, MemoryInfo};
 pub use record::Record;
@@ -69,6 +71,28 @@ pub enum CaptureState {
         /// Tells captures apart.
         id: u64,
     },
+}
+
+/// Which threads a capture keeps from making calls that could disturb it, and, of a thread, which captures keep it
+/// from them (`CUstreamCaptureMode`). Every thread begins as [`Global`](Self::Global).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CaptureMode {
+    /// A capture forbids them to its own thread, and to all others that are `Global` too.
+    #[default]
+    Global,
+    /// A capture forbids them to its own thread; a thread is kept from them by its own captures.
+    ThreadLocal,
+    /// A capture forbids them to nobody; a thread is kept from them by none.
+    Relaxed,
+}
+
+/// A stream's part in a capture (`cuStreamGetCaptureInfo`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaptureInfo {
+    /// Tells captures apart; the same for all streams of one, and never 0.
+    pub id: u64,
+    /// What the stream's next node will depend on.
+    pub dependencies: Vec<NodeId>,
 }
 
 /// One end of a copy.
@@ -243,10 +267,30 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync + 'static {
     /// No work that is under way, or comes, uses the memory.
     unsafe fn host_unregister(&self, ptr: NonNull<u8>) -> Result<()>;
 
-    // Capture, peers, other processes.
+    // Captures.
 
-    /// What the stream does with what is issued on it (`cuStreamGetCaptureInfo`).
+    /// Records what is issued on the stream from here on, instead of running it (`cuStreamBeginCapture`). A
+    /// default stream is refused with [`Status::CaptureUnsupported`], one that captures with
+    /// [`Status::IllegalState`].
+    fn stream_begin_capture(&self, stream: StreamHandle, mode: CaptureMode) -> Result<()>;
+    /// Ends the capture that began on the stream, and gives what it recorded (`cuStreamEndCapture`). A capture
+    /// that was spoilt, or whose streams have not all been joined, has ended too when this fails.
+    fn stream_end_capture(&self, stream: StreamHandle) -> Result<GraphHandle>;
+    /// What the stream does with what is issued on it (`cuStreamIsCapturing`).
     fn capture_state(&self, stream: StreamHandle) -> Result<CaptureState>;
+    /// The capture that the stream takes part in, and where in it it is (`cuStreamGetCaptureInfo`).
+    fn capture_info(&self, stream: StreamHandle) -> Result<Option<CaptureInfo>>;
+    /// What a node of a graph, or of a capture that is under way, depends on (`cuGraphNodeGetDependencies`).
+    fn node_dependencies(&self, node: NodeId) -> Result<Vec<NodeId>>;
+    /// How many nodes a graph has (`cuGraphGetNodes`).
+    fn graph_node_count(&self, graph: GraphHandle) -> Result<usize>;
+    /// Ends a graph (`cuGraphDestroy`).
+    fn graph_destroy(&self, graph: GraphHandle) -> Result<()>;
+    /// Changes the mode of the calling thread, and gives what it was (`cuThreadExchangeStreamCaptureMode`).
+    fn exchange_capture_mode(&self, mode: CaptureMode) -> Result<CaptureMode>;
+
+    // Peers, other processes.
+
     /// Whether `device` can reach memory of `peer` (`cuDeviceCanAccessPeer`).
     fn can_access_peer(&self, device: DeviceIndex, peer: DeviceIndex) -> Result<bool>;
     /// Lets `device` reach memory of `peer` (`cuCtxEnablePeerAccess`). Again is no error.

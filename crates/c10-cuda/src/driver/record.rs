@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use c10_core::DeviceIndex;
 
 use super::{
-    CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle, IpcHandle, KernelLaunch,
-    MemPoolInfo, MemoryInfo, PhysHandle, Result, StreamHandle, VaRange, sealed,
+    CaptureInfo, CaptureMode, CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle,
+    GraphHandle, IpcHandle, KernelLaunch, MemPoolInfo, MemoryInfo, NodeId, PhysHandle, Result, StreamHandle, VaRange,
+    sealed,
 };
 
 /// A driver that writes each of its calls, with what it was given and what it gave, to a trace of one line a call.
@@ -310,6 +311,38 @@ impl Driver for Record {
 
     fn capture_state(&self, stream: StreamHandle) -> Result<CaptureState> {
         self.value(format_args!("capture_state({})", stream_text(stream)), self.inner.capture_state(stream))
+    }
+
+    fn capture_info(&self, stream: StreamHandle) -> Result<Option<CaptureInfo>> {
+        self.value(format_args!("capture_info({})", stream_text(stream)), self.inner.capture_info(stream))
+    }
+
+    fn stream_begin_capture(&self, stream: StreamHandle, mode: CaptureMode) -> Result<()> {
+        let result = self.inner.stream_begin_capture(stream, mode);
+        self.done(format_args!("stream_begin_capture({}, {mode:?})", stream_text(stream)), result)
+    }
+
+    fn stream_end_capture(&self, stream: StreamHandle) -> Result<GraphHandle> {
+        let result = self.inner.stream_end_capture(stream);
+        let shown = |graph: &GraphHandle| graph.raw.to_string();
+        self.note(format_args!("stream_end_capture({})", stream_text(stream)), result, shown)
+    }
+
+    fn node_dependencies(&self, node: NodeId) -> Result<Vec<NodeId>> {
+        self.value(format_args!("node_dependencies({})", node.0), self.inner.node_dependencies(node))
+    }
+
+    fn graph_node_count(&self, graph: GraphHandle) -> Result<usize> {
+        self.value(format_args!("graph_node_count({})", graph.raw), self.inner.graph_node_count(graph))
+    }
+
+    fn graph_destroy(&self, graph: GraphHandle) -> Result<()> {
+        self.done(format_args!("graph_destroy({})", graph.raw), self.inner.graph_destroy(graph))
+    }
+
+    fn exchange_capture_mode(&self, mode: CaptureMode) -> Result<CaptureMode> {
+        let result = self.inner.exchange_capture_mode(mode);
+        self.value(format_args!("exchange_capture_mode({mode:?})"), result)
     }
 
     fn can_access_peer(&self, device: DeviceIndex, peer: DeviceIndex) -> Result<bool> {

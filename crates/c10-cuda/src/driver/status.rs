@@ -26,6 +26,20 @@ pub enum Status {
     CaptureUnsupported,
     /// The capture was spoilt by a forbidden call.
     CaptureInvalidated,
+    /// Two captures would become one.
+    CaptureMerge,
+    /// A capture is ended on another stream than it began on.
+    CaptureUnmatched,
+    /// A capture is ended while work of other streams has not been joined.
+    CaptureUnjoined,
+    /// What a capture holds would depend on work outside it.
+    CaptureIsolation,
+    /// A capture is ended on another thread than it began on.
+    CaptureWrongThread,
+    /// The event was recorded in a capture, and stands for no work that runs.
+    CapturedEvent,
+    /// The call does not fit the state of what it is for: a capture begun twice, or ended and not begun.
+    IllegalState,
     /// The call is not allowed here: a kernel's body must not call a driver.
     NotPermitted,
     /// A kernel or a copy touched memory that is not its own; the device is lost.
@@ -49,6 +63,13 @@ impl Status {
             Self::NotReady => "not ready",
             Self::CaptureUnsupported => "operation not permitted when stream is capturing",
             Self::CaptureInvalidated => "operation failed due to a previous error during capture",
+            Self::CaptureMerge => "operation would result in a merge of separate capture sequences",
+            Self::CaptureUnmatched => "capture was not ended in the same stream as it began",
+            Self::CaptureUnjoined => "capturing stream has unjoined work",
+            Self::CaptureIsolation => "dependency created on uncaptured work in another stream",
+            Self::CaptureWrongThread => "capture was ended on another thread than it began on",
+            Self::CapturedEvent => "operation not permitted on an event last recorded in a capturing stream",
+            Self::IllegalState => "the operation cannot be performed in the present state",
             Self::NotPermitted => "operation not permitted",
             Self::IllegalAddress => "an illegal memory access was encountered",
             Self::NotSupported => "operation not supported",

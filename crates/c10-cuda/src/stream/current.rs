@@ -42,6 +42,21 @@ pub(crate) fn current(runtime: u64, alive: &Arc<()>, devices: DeviceIndex) -> Cu
     if last == runtime { current } else { update(runtime, alive, devices, |_| {}) }
 }
 
+/// What is current for a runtime on this thread, by its number; `None` where this thread never asked, and the
+/// defaults are.
+pub(crate) fn existing(runtime: u64) -> Option<Current> {
+    let (last, current) = LAST.get();
+    if last == runtime {
+        return Some(current);
+    }
+    let found = ENTRIES.try_with(|entries| {
+        let entries = entries.try_borrow().ok()?;
+        let entry = entries.iter().find(|entry| entry.runtime == runtime)?;
+        Some(Current { device: entry.device, stream: entry.streams[usize::from(entry.device)].1 })
+    });
+    found.ok().flatten()
+}
+
 /// The current stream of one device.
 pub(crate) fn stream(runtime: u64, alive: &Arc<()>, devices: DeviceIndex, device: DeviceIndex) -> Stream {
     let mut stream = None;

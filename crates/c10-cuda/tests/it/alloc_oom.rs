@@ -25,6 +25,7 @@ fn the_text_is_pytorchs() {
     assert_eq!(
         error.out_of_memory(),
         Some(&OutOfMemory {
+            private: 0,
             device: 0,
             requested: 60 * MIB,
             tried: 60 * MIB,

@@ -58,7 +58,7 @@ fn a_device_that_holds_segments_is_left_alone() {
 
 #[test]
 fn what_is_no_state_of_an_allocator_is_refused_whole() {
-    let block = |size, requested_size, state| BlockInfo { size, requested_size, gc_counter: 0, state };
+    let block = |size, requested_size, state| BlockInfo::new(size, requested_size, state);
     let segment = |address, blocks: Vec<BlockInfo>| SegmentInfo {
         address: DevicePtr(address),
         total_size: blocks.iter().fold(0, |sum: u64, block| sum.wrapping_add(block.size)),

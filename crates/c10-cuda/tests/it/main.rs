@@ -6,9 +6,11 @@ mod model;
 mod program;
 mod rig;
 mod support;
+mod torch;
 
 mod alloc_basic;
 mod alloc_config;
+mod alloc_contexts;
 mod alloc_faults;
 mod alloc_model;
 mod alloc_oom;
@@ -29,5 +31,6 @@ mod sim_memory;
 mod sim_placement;
 mod sim_schedule;
 mod sim_work;
+mod snapshot_file;
 mod storages;
 mod summary;

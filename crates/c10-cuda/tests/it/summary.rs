@@ -1,7 +1,7 @@
 //! `memory_summary`, against lines that PyTorch printed.
 
 use c10_core::stat::{Stat, StatArray};
-use c10_cuda::alloc::{DeviceStats, memory_summary};
+use c10_cuda::alloc::{DeviceStats, memory_stats, memory_summary};
 
 fn stat([current, peak, allocated, freed]: [i64; 4]) -> Stat {
     Stat { current, peak, allocated, freed }
@@ -104,4 +104,69 @@ fn the_largest_unit_is_kept_beyond_its_range() {
         DeviceStats { reserved_bytes: array([i64::MAX, 0, 0, 0], [0; 4], [0; 4]), ..DeviceStats::default() };
     let summary = memory_summary(&stats, 0, true);
     assert!(summary.contains("| GPU reserved memory   |   8191 PiB |"), "{summary}");
+}
+
+/// Statistics with a value of every size in every place.
+fn varied() -> DeviceStats {
+    let mut next = 1_i64;
+    let mut value = || {
+        next = next.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // Spread over their logarithm.
+        (next as u64 >> 2 >> (next as u64 % 61)) as i64
+    };
+    let mut stat = || Stat { current: value(), peak: value(), allocated: value(), freed: value() };
+    let mut array = || StatArray { all: stat(), large: stat(), small: stat() };
+    let mut stats = DeviceStats {
+        allocation: array(),
+        segment: array(),
+        active: array(),
+        inactive_split: array(),
+        allocated_bytes: array(),
+        reserved_bytes: array(),
+        active_bytes: array(),
+        inactive_split_bytes: array(),
+        requested_bytes: array(),
+        num_alloc_retries: 31,
+        num_ooms: 7,
+        num_sync_all_streams: 12,
+        num_device_alloc: 1_000_000,
+        num_device_free: 5,
+        num_oom_rejections: 3,
+        max_split_size: 128 * MIB,
+        ..DeviceStats::default()
+    };
+    stats.oversize_allocations = stat();
+    stats.oversize_segments = stat();
+    stats
+}
+
+/// PyTorch's own function over statistics that it is handed, and the names by which it knows them.
+const SUMMARY: &str = r#"
+import sys
+from torch.cuda import memory
+stats = {key: int(value) for key, value in (line.split() for line in sys.stdin)}
+assert list(stats) == sorted(stats)
+memory.memory_stats = lambda device=None: stats
+memory._get_device_index = lambda device, optional=False: device
+for abbreviated in (False, True):
+    sys.stdout.write(memory.memory_summary(3, abbreviated))
+"#;
+
+#[test]
+fn the_whole_table_is_pytorchs() {
+    let stats = varied();
+    let ours = memory_summary(&stats, 3, false) + &memory_summary(&stats, 3, true);
+    let lines: String = memory_stats(&stats).iter().map(|(key, value)| format!("{key} {value}\n")).collect();
+    if let Some(theirs) = crate::torch::run(SUMMARY, &[], lines.as_bytes()) {
+        assert_eq!(ours, theirs);
+    }
+    // The same where there is no PyTorch: what it had printed.
+    insta::assert_snapshot!(ours);
+}
+
+#[test]
+fn statistics_have_pytorchs_names() {
+    let names: Vec<_> = memory_stats(&varied()).into_iter().map(|(key, _)| key).collect();
+    assert!(names.is_sorted());
+    insta::assert_snapshot!(names.join("\n"));
 }

@@ -252,5 +252,6 @@ fn segment_info(segment: &InitialSegment, stream: StreamHandle) -> SegmentInfo {
         active_size: 0,
         is_large: !segment.is_small,
         blocks: blocks.collect(),
+        context: None,
     }
 }

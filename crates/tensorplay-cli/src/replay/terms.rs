@@ -15,7 +15,6 @@ use super::lane::Lanes;
 use super::player::Stage;
 use super::report::{self, Comparison, Mode, Peaks, Replay};
 use super::what_if::what_if;
-use crate::conf_text::conf_text;
 use crate::progress::Progress;
 use crate::snapshot::{AllocatorSettings, InitialState, Snapshot};
 
@@ -91,7 +90,7 @@ impl Terms {
     ) -> Replay {
         let peak = |stat: &StatArray| stat.all.peak as u64;
         Replay {
-            configuration: conf_text(&self.config),
+            configuration: self.config.to_string(),
             device_memory_bytes: self.memory,
             order_of_equals,
             peaks: Peaks {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::driver::{DevicePtr, EventHandle, PhysHandle, StreamHandle, VaRange};
+use crate::driver::{DevicePtr, EventHandle, GraphHandle, PhysHandle, StreamHandle, VaRange};
 
 /// A mapping: its length, what is behind it, and whether any device was let in.
 #[derive(Debug)]
@@ -46,6 +46,9 @@ pub(super) struct Books {
     pub(super) streams: HashSet<StreamHandle>,
     pub(super) events: HashMap<EventHandle, Option<Place>>,
     records: HashMap<StreamHandle, Records>,
+    /// The streams on which captures that are under way began.
+    pub(super) origins: HashSet<StreamHandle>,
+    pub(super) graphs: HashSet<GraphHandle>,
     pub(super) pinned: BTreeMap<usize, u64>,
     pub(super) registered: BTreeMap<usize, u64>,
 }

@@ -12,16 +12,17 @@ use c10_core::DeviceIndex;
 
 use self::books::{Books, Mapped, Physical, Place};
 use super::{
-    Access, CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle, IpcHandle,
-    KernelLaunch, MemPoolInfo, MemoryInfo, PhysHandle, Result, StreamHandle, VaRange, sealed,
+    Access, CaptureInfo, CaptureMode, CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags,
+    EventHandle, GraphHandle, IpcHandle, KernelLaunch, MemPoolInfo, MemoryInfo, NodeId, PhysHandle, Result, StreamHandle,
+    VaRange, sealed,
 };
 
 /// A driver whose calls are checked against the rules that [`driver`](super) states.
 ///
 /// It knows what it has seen given out, so it wraps a driver before anything else uses it. [`new`](Self::new) asks
 /// the driver to keep the rules: it panics when a call succeeds that a rule forbids. [`strict`](Self::strict) asks
-/// the caller too: it panics before a call that uses what is not live. R1 and R4 show only over a whole program
-/// and R7 only in a capture: those are not checked here.
+/// the caller too: it panics before a call that uses what is not live. R1 and R4 show only over a whole program:
+/// those are not checked here; of R7, which captures begin and end.
 ///
 /// Calls that do not wait run one at a time.
 ///
@@ -54,6 +55,7 @@ impl Checked {
             (books.physical.len(), "physical"),
             (books.streams.len(), "streams"),
             (books.events.len(), "events"),
+            (books.graphs.len(), "graphs"),
             (books.pooled.len(), "pooled"),
             (books.pinned.len(), "pinned"),
             (books.registered.len(), "registered"),
@@ -579,6 +581,75 @@ impl Driver for Checked {
     fn capture_state(&self, stream: StreamHandle) -> Result<CaptureState> {
         let books = self.books();
         self.on_stream(&books, stream, || self.inner.capture_state(stream))
+    }
+
+    fn capture_info(&self, stream: StreamHandle) -> Result<Option<CaptureInfo>> {
+        let books = self.books();
+        let result = self.on_stream(&books, stream, || self.inner.capture_info(stream));
+        let known = matches!(&result, Ok(Some(info)) if info.id == 0);
+        assert!(!known, "R7: {stream:?} is in capture 0, which is none");
+        result
+    }
+
+    fn stream_begin_capture(&self, stream: StreamHandle, mode: CaptureMode) -> Result<()> {
+        let mut books = self.books();
+        let allowed = stream.raw != 0 && !books.origins.contains(&stream);
+        self.expect(allowed, "R7", format_args!("a capture begins on {stream:?}, which cannot begin one"));
+        let begin = || self.inner.stream_begin_capture(stream, mode);
+        let result = self.on_stream(&books, stream, begin);
+        self.refused(allowed, &result, "R7", format_args!("a capture on {stream:?}"));
+        if result.is_ok() {
+            books.origins.insert(stream);
+        }
+        result
+    }
+
+    fn stream_end_capture(&self, stream: StreamHandle) -> Result<GraphHandle> {
+        let mut books = self.books();
+        let began = books.origins.contains(&stream);
+        self.expect(began, "R7", format_args!("{stream:?} ends a capture that did not begin there"));
+        let result = self.on_stream(&books, stream, || self.inner.stream_end_capture(stream));
+        self.refused(
+            began,
+            &result,
+            "R7",
+            format_args!("the end of a capture that did not begin on {stream:?}"),
+        );
+        if matches!(self.inner.capture_state(stream), Ok(CaptureState::None)) {
+            books.origins.remove(&stream);
+        }
+        if let Ok(graph) = result {
+            assert!(books.graphs.insert(graph), "R2: stream_end_capture gave {graph:?}, which is live");
+        }
+        result
+    }
+
+    fn node_dependencies(&self, node: NodeId) -> Result<Vec<NodeId>> {
+        self.inner.node_dependencies(node)
+    }
+
+    fn graph_node_count(&self, graph: GraphHandle) -> Result<usize> {
+        let live = self.books().graphs.contains(&graph);
+        self.expect(live, "R2", format_args!("{graph:?} is used and not live"));
+        let result = self.inner.graph_node_count(graph);
+        self.refused(live, &result, "R2", format_args!("{graph:?}, which is not live"));
+        result
+    }
+
+    fn graph_destroy(&self, graph: GraphHandle) -> Result<()> {
+        let mut books = self.books();
+        let live = books.graphs.contains(&graph);
+        self.expect(live, "R2", format_args!("{graph:?} is ended and not live"));
+        let result = self.inner.graph_destroy(graph);
+        self.refused(live, &result, "R2", format_args!("the end of {graph:?}, which is not live"));
+        if result.is_ok() {
+            books.graphs.remove(&graph);
+        }
+        result
+    }
+
+    fn exchange_capture_mode(&self, mode: CaptureMode) -> Result<CaptureMode> {
+        self.inner.exchange_capture_mode(mode)
     }
 
     fn can_access_peer(&self, device: DeviceIndex, peer: DeviceIndex) -> Result<bool> {

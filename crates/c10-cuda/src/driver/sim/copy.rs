@@ -8,6 +8,9 @@ use crate::driver::{DevicePtr, KernelLaunch, Status, StreamHandle};
 impl State {
     pub(super) fn copy(&mut self, on: StreamHandle, dst: End, src: End, bytes: u64) -> Result<(), Status> {
         let id = self.stream_id(on)?;
+        if self.capture_node(id)? {
+            return Ok(());
+        }
         let within = match (&dst, &src) {
             (End::Device(dst), End::Device(src)) => {
                 self.memory.device_at(dst.0) == self.memory.device_at(src.0)
@@ -27,7 +30,7 @@ impl State {
         bytes: u64,
     ) -> Result<(), Status> {
         let id = self.stream_id(on)?;
-        if bytes != 0 {
+        if bytes != 0 && !self.capture_node(id)? {
             self.issue(id, Item::Fill { dst, value, bytes }, device_cost(bytes), 0);
         }
         Ok(())
@@ -40,6 +43,9 @@ impl State {
         kernel: &mut Option<KernelLaunch>,
     ) -> Result<(), Status> {
         let id = self.stream_id(on)?;
+        if self.capture_node(id)? {
+            return Ok(());
+        }
         let kernel = kernel.take().ok_or(Status::InvalidValue)?;
         let declared = kernel.reads.iter().chain(&kernel.writes);
         let moved = declared.fold(0u64, |sum, access| sum.saturating_add(access.bytes));

@@ -2,6 +2,7 @@
 
 use c10_core::DeviceIndex;
 
+use super::capture::Captured;
 use super::slab::Id;
 use super::state::State;
 use super::work::Item;
@@ -12,10 +13,17 @@ use crate::driver::{EventFlags, EventHandle, Status, StreamHandle};
 pub(super) struct EventState {
     device: DeviceIndex,
     flags: EventFlags,
-    pub(super) recorded: Option<Recorded>,
+    pub(super) recorded: Option<Record>,
 }
 
 /// What an event stands for.
+#[derive(Clone, Debug)]
+pub(super) enum Record {
+    Eager(Recorded),
+    Captured(Captured),
+}
+
+/// A place in a stream's queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recorded {
     pub(super) stream: Id,
@@ -65,9 +73,15 @@ impl State {
         if handle.device != stream.device {
             return Err(Status::InvalidHandle);
         }
-        let (place, end_ns) = self.issue(on, Item::Record, 0, 0);
+        let record = match self.captured_record(on)? {
+            Some(captured) => Record::Captured(captured),
+            None => {
+                let (place, end_ns) = self.issue(on, Item::Record, 0, 0);
+                Record::Eager(Recorded { stream: on, place, end_ns })
+            }
+        };
         let event = self.events.get_mut(id).ok_or(Status::InvalidHandle)?;
-        event.recorded = Some(Recorded { stream: on, place, end_ns });
+        event.recorded = Some(record);
         Ok(())
     }
 
@@ -76,12 +90,25 @@ impl State {
         self.streams.get(recorded.stream).is_none_or(|s| s.done >= recorded.place)
     }
 
-    pub(super) fn event_query(&self, handle: EventHandle) -> Result<bool, Status> {
-        Ok(self.event(handle)?.recorded.is_none_or(|recorded| self.is_complete(recorded)))
+    /// The place that an event stands for, where it is not one in a capture.
+    fn eager(&self, handle: EventHandle) -> Result<Option<Recorded>, Status> {
+        match &self.event(handle)?.recorded {
+            None => Ok(None),
+            Some(Record::Eager(recorded)) => Ok(Some(*recorded)),
+            Some(Record::Captured(_)) => Err(Status::CapturedEvent),
+        }
+    }
+
+    pub(super) fn event_query(&mut self, handle: EventHandle) -> Result<bool, Status> {
+        let recorded = self.eager(handle)?;
+        self.forbid_in_capture()?;
+        Ok(recorded.is_none_or(|recorded| self.is_complete(recorded)))
     }
 
     pub(super) fn event_synchronize(&mut self, handle: EventHandle) -> Result<(), Status> {
-        if let Some(recorded) = self.event(handle)?.recorded {
+        let recorded = self.eager(handle)?;
+        self.forbid_in_capture()?;
+        if let Some(recorded) = recorded {
             self.run_to(recorded.stream, recorded.place);
             self.clock.waited_until(recorded.end_ns);
         }
@@ -90,11 +117,11 @@ impl State {
     }
 
     pub(super) fn event_elapsed_ms(&self, start: EventHandle, end: EventHandle) -> Result<f32, Status> {
-        let (start, end) = (self.event(start)?, self.event(end)?);
-        if !(start.flags.timing && end.flags.timing) || start.device != end.device {
+        let (first, last) = (self.event(start)?, self.event(end)?);
+        if !(first.flags.timing && last.flags.timing) || first.device != last.device {
             return Err(Status::InvalidHandle);
         }
-        let (Some(from), Some(to)) = (start.recorded, end.recorded) else {
+        let (Some(from), Some(to)) = (self.eager(start)?, self.eager(end)?) else {
             return Err(Status::InvalidHandle);
         };
         if !(self.is_complete(from) && self.is_complete(to)) {

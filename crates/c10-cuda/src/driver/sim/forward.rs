@@ -15,8 +15,9 @@ use super::space::GRANULARITY;
 use super::stream::PRIORITY_RANGE;
 use super::work::End;
 use crate::driver::{
-    CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle, IpcHandle, KernelLaunch,
-    MemPoolInfo, MemoryInfo, PhysHandle, Result, Status, StreamHandle, VaRange, sealed,
+    CaptureInfo, CaptureMode, CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle,
+    GraphHandle, IpcHandle, KernelLaunch, MemPoolInfo, MemoryInfo, NodeId, PhysHandle, Result, Status, StreamHandle,
+    VaRange, sealed,
 };
 
 impl Site {
@@ -263,6 +264,7 @@ impl Driver for SimDriver {
 
     unsafe fn host_free(&self, ptr: NonNull<u8>) -> Result<()> {
         self.call(CallName::HostFree, Site::device(0), |s, site| {
+            s.forbid_in_capture()?;
             site.bytes = s.pinned.forget(ptr)?;
             // SAFETY: it was live until the line above, with these bytes; the caller says that nobody uses it.
             unsafe { free_pinned(ptr, site.bytes) };
@@ -282,9 +284,37 @@ impl Driver for SimDriver {
     }
 
     fn capture_state(&self, stream: StreamHandle) -> Result<CaptureState> {
-        self.call(CallName::CaptureState, Site::on(stream), |s, _| {
-            s.stream_id(stream).map(|_| CaptureState::None)
-        })
+        self.call(CallName::CaptureState, Site::on(stream), |s, _| s.capture_state(stream))
+    }
+
+    fn capture_info(&self, stream: StreamHandle) -> Result<Option<CaptureInfo>> {
+        self.call(CallName::CaptureInfo, Site::on(stream), |s, _| s.capture_info(stream))
+    }
+
+    fn stream_begin_capture(&self, stream: StreamHandle, mode: CaptureMode) -> Result<()> {
+        let site = Site::on(stream);
+        self.call(CallName::StreamBeginCapture, site, |s, _| s.stream_begin_capture(stream, mode))
+    }
+
+    fn stream_end_capture(&self, stream: StreamHandle) -> Result<GraphHandle> {
+        self.call(CallName::StreamEndCapture, Site::on(stream), |s, _| s.stream_end_capture(stream))
+    }
+
+    fn node_dependencies(&self, node: NodeId) -> Result<Vec<NodeId>> {
+        self.call(CallName::NodeDependencies, Site::device(0), |s, _| s.node_dependencies(node))
+    }
+
+    fn graph_node_count(&self, graph: GraphHandle) -> Result<usize> {
+        self.call(CallName::GraphNodeCount, Site::device(graph.device), |s, _| s.graph_node_count(graph))
+    }
+
+    fn graph_destroy(&self, graph: GraphHandle) -> Result<()> {
+        self.call(CallName::GraphDestroy, Site::device(graph.device), |s, _| s.graph_destroy(graph))
+    }
+
+    fn exchange_capture_mode(&self, mode: CaptureMode) -> Result<CaptureMode> {
+        let site = Site::device(0);
+        self.call(CallName::ExchangeCaptureMode, site, |s, _| Ok(s.exchange_capture_mode(mode)))
     }
 
     fn can_access_peer(&self, device: DeviceIndex, peer: DeviceIndex) -> Result<bool> {

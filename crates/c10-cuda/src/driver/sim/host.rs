@@ -62,6 +62,7 @@ impl State {
         if bytes == 0 {
             return Err(Status::InvalidValue);
         }
+        self.forbid_in_capture()?;
         let pinned = &mut self.pinned;
         if bytes > pinned.limit - pinned.in_use {
             return Err(Status::OutOfMemory);

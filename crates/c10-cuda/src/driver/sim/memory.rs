@@ -93,10 +93,12 @@ impl State {
     }
 
     pub(super) fn malloc(&mut self, device: DeviceIndex, bytes: u64) -> Result<DevicePtr, Status> {
-        let state = self.device(device)?;
+        self.device(device)?;
         if bytes == 0 {
             return Err(Status::InvalidValue);
         }
+        self.forbid_in_capture()?;
+        let state = self.device(device)?;
         let capacity = round_up(bytes).ok_or(Status::OutOfMemory)?;
         if capacity > state.total - state.in_use {
             return Err(Status::OutOfMemory);
@@ -124,6 +126,7 @@ impl State {
     pub(super) fn free(&mut self, ptr: DevicePtr) -> Result<u64, Status> {
         let plain = self.memory.allocations.get(&ptr.0).filter(|allocation| allocation.pooled.is_none());
         let device = plain.ok_or(Status::InvalidValue)?.device;
+        self.forbid_in_capture()?;
         if self.free_waits {
             self.finish_device(device);
         }

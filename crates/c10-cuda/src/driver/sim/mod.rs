@@ -34,6 +34,10 @@
 //! does, unless [`free_waits`](SimConfig::free_waits) is off. An event is a place in a queue. Times are
 //! virtual, and settled when work is issued.
 //!
+//! # Captures
+//! What is issued on a capturing stream becomes a node. The refusals are those that CUDA documents, by the modes of
+//! captures and threads. Graphs are not launched.
+//!
 //! # Locks
 //! One mutex guards a machine, and each call takes it once. Kernels' bodies run under it: see
 //! [`KernelBody`](super::KernelBody).
@@ -41,6 +45,7 @@
 mod access;
 mod bytes;
 mod call;
+mod capture;
 mod clock;
 mod config;
 mod copy;

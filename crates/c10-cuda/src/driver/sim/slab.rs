@@ -64,6 +64,11 @@ impl<T> Slab<T> {
         if slot.generation == id.generation { slot.value.as_mut() } else { None }
     }
 
+    /// The live values, to be changed.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().filter_map(|slot| slot.value.as_mut())
+    }
+
     /// Takes a value out. Its slot is used again under the next generation, and never once those run out.
     pub(super) fn remove(&mut self, id: Id) -> Option<T> {
         let slot = self.slots.get_mut(id.index as usize)?;

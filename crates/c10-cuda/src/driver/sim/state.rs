@@ -3,6 +3,7 @@
 use c10_core::DeviceIndex;
 
 use super::call::CallName;
+use super::capture::Captures;
 use super::clock::Clock;
 use super::config::{MAX_DEVICES, SimConfig};
 use super::event::EventState;
@@ -51,6 +52,7 @@ pub(super) struct State {
     pub(super) pinned: Pinned,
     pub(super) streams: Slab<StreamState>,
     pub(super) events: Slab<EventState>,
+    pub(super) captures: Captures,
     pub(super) clock: Clock,
     pub(super) schedule: Schedule,
     pub(super) faults: Faults,
@@ -88,6 +90,7 @@ impl State {
             pinned: Pinned::new(config.pinned_bytes),
             streams,
             events: Slab::new(),
+            captures: Captures::default(),
             clock: Clock::default(),
             schedule: Schedule::new(config.completion),
             faults: Faults::new(config.faults),

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use c10_core::DeviceIndex;
 
+use super::capture::Membership;
+use super::event::Record;
 use super::schedule::Schedule;
 use super::slab::Id;
 use super::state::State;
@@ -25,6 +27,8 @@ pub(super) struct StreamState {
     pub(super) queue: VecDeque<Queued>,
     /// When all that it holds is over, in nanoseconds of virtual time.
     pub(super) free_at_ns: u64,
+    /// The capture that it takes part in.
+    pub(super) capture: Option<Membership>,
 }
 
 impl StreamState {
@@ -37,12 +41,22 @@ impl StreamState {
             done: 0,
             queue: VecDeque::new(),
             free_at_ns: 0,
+            capture: None,
         }
     }
 
     /// The default stream of a device.
     pub(super) const fn default_of(device: DeviceIndex) -> Self {
         Self::new(device, true)
+    }
+
+    pub(super) const fn is_default(&self) -> bool {
+        self.is_default
+    }
+
+    /// Whether it takes part in a capture.
+    pub(super) fn is_in(&self, capture: u64) -> bool {
+        self.capture.as_ref().is_some_and(|membership| membership.is_in(capture))
     }
 
     /// Its handle, seen from outside.
@@ -82,6 +96,7 @@ impl State {
     pub(super) fn stream_destroy(&mut self, handle: StreamHandle) -> Result<(), Status> {
         let id = self.stream_id(handle)?;
         match self.streams.get_mut(id) {
+            Some(stream) if stream.capture.is_some() => return Err(Status::IllegalState),
             Some(stream) if handle.raw != 0 => stream.destroyed = true,
             // The default stream lives as long as its device.
             _ => return Err(Status::InvalidHandle),
@@ -97,13 +112,15 @@ impl State {
         }
     }
 
-    pub(super) fn stream_query(&self, handle: StreamHandle) -> Result<bool, Status> {
+    pub(super) fn stream_query(&mut self, handle: StreamHandle) -> Result<bool, Status> {
         let id = self.stream_id(handle)?;
+        self.forbid_in_capture().and(self.forbid_on_capturing(id))?;
         Ok(self.streams.get(id).is_none_or(|s| s.queue.is_empty()))
     }
 
     pub(super) fn stream_synchronize(&mut self, handle: StreamHandle) -> Result<(), Status> {
         let id = self.stream_id(handle)?;
+        self.forbid_in_capture().and(self.forbid_on_capturing(id))?;
         self.finish_stream(id);
         self.release_beyond_threshold(handle.device)?;
         self.tell_fault(handle.device)
@@ -123,7 +140,15 @@ impl State {
         event: EventHandle,
     ) -> Result<(), Status> {
         let id = self.stream_id(handle)?;
-        let Some(recorded) = self.event(event)?.recorded else { return Ok(()) };
+        let recorded = match &self.event(event)?.recorded {
+            None => return Ok(()),
+            Some(Record::Captured(captured)) => {
+                let captured = captured.clone();
+                return self.wait_captured(id, &captured);
+            }
+            Some(Record::Eager(recorded)) => *recorded,
+        };
+        self.forbid_outside_work(id)?;
         // What has run, or stands before it in the same queue, need not be waited for; the time does.
         let item = Item::Wait { stream: recorded.stream, place: recorded.place };
         self.issue(id, item, 0, recorded.end_ns);
@@ -132,6 +157,7 @@ impl State {
 
     pub(super) fn device_synchronize(&mut self, device: DeviceIndex) -> Result<(), Status> {
         self.device(device)?;
+        self.forbid_in_capture().and(self.forbid_on_capturing_device(device))?;
         self.finish_device(device);
         self.release_beyond_threshold(device)?;
         self.tell_fault(device)

@@ -1,0 +1,203 @@
+//! Captures: what is left undone while one is under way, and what waits for its end.
+//!
+//! // Note [Captures]
+//! A stream that captures records its work into a graph, which may run later, and any number of times. So a block
+//! that other streams use in a capture cannot be proved free by events: it is *deferred* until the capture is
+//! over, or, with `graph_capture_record_stream_reuse`, until the graph shows that all that comes on its stream
+//! follows every use ([`graph_reuse`](super::graph_reuse)).
+//!
+//! CUDA forbids calls that could disturb a capture, and a call that it refuses has spoilt the capture. Where the
+//! calling thread's current stream captures, the allocator asks the driver for memory and for nothing else: it
+//! gives nothing back, queries no event and waits for none. Elsewhere, while a capture is under way, it makes its
+//! calls in the thread's relaxed mode, which disturbs no capture.
+//!
+//! // Differs from PyTorch: it frees cached blocks inside captures, lets a free elsewhere release what a running
+//! // capture still uses, and spoils captures of other threads.
+
+use c10_core::DeviceIndex;
+
+use super::CachingAllocator;
+use super::device::{Device, DeviceState, Locked};
+use super::ids::BlockId;
+use crate::driver::{CaptureMode, CaptureState, Driver, DriverError, NodeId, Status, StreamHandle};
+use crate::error::{Error, ErrorKind, Result};
+use crate::stream::current;
+use crate::sync::atomic::Ordering;
+
+/// A freed block that waits for a capture's end.
+#[derive(Debug)]
+pub(crate) struct Deferred {
+    pub(crate) block: BlockId,
+    /// A stream that takes part in the capture, and the capture.
+    pub(crate) stream: StreamHandle,
+    pub(crate) capture: u64,
+    /// Nodes of the graph after which nothing uses the block; none where the graph cannot show that.
+    pub(crate) markers: Vec<NodeId>,
+}
+
+impl CachingAllocator {
+    /// Says that a stream of the device has begun to capture (`markCaptureBegin`). From here on the allocator
+    /// asks the driver whether it is in a capture.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] when there is no such device.
+    pub fn mark_capture_begin(&self, device: DeviceIndex) -> Result<()> {
+        let device = self.device(device)?;
+        device.lock().active_captures += 1;
+        device.captures.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Says that it has ended (`markCaptureEnd`); to be called once the driver's capture has. Pools that were to be
+    /// emptied meanwhile are.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] when there is no such device or nothing has begun to capture. What the driver
+    /// reports of the emptying; the capture has ended all the same.
+    pub fn mark_capture_end(&self, device: DeviceIndex) -> Result<()> {
+        let device = self.device(device)?;
+        let mut locked = device.lock();
+        locked.active_captures = locked.active_captures.checked_sub(1).ok_or_else(|| {
+            let text = format!("mark_capture_end: nothing captures on device {}", device.index);
+            Error::new(ErrorKind::InvalidArgument, text)
+        })?;
+        device.captures.fetch_sub(1, Ordering::Relaxed);
+        if locked.active_captures > 0 {
+            return Ok(());
+        }
+        locked.visited.clear();
+        Ok(locked.empty_waiting_pools()?)
+    }
+}
+
+/// The calling thread's relaxed mode, until it is dropped.
+#[must_use = "the mode before is restored as soon as this is dropped"]
+pub(crate) struct RelaxedMode<'a> {
+    driver: &'a dyn Driver,
+    before: CaptureMode,
+}
+
+impl Drop for RelaxedMode<'_> {
+    fn drop(&mut self) {
+        // The mode was the thread's own; there is nobody to tell of an error.
+        let _ = self.driver.exchange_capture_mode(self.before);
+    }
+}
+
+impl Device {
+    /// Whether any stream of the allocator's devices captures, as far as the allocator was told.
+    #[inline]
+    pub(crate) fn captures_under_way(&self) -> bool {
+        self.captures.load(Ordering::Relaxed) > 0
+    }
+
+    /// Makes this thread's calls disturb no capture, where one is under way.
+    pub(crate) fn relaxed(&self) -> Result<Option<RelaxedMode<'_>>, DriverError> {
+        if !self.captures_under_way() {
+            return Ok(None);
+        }
+        let driver = &*self.driver;
+        let before = driver.exchange_capture_mode(CaptureMode::Relaxed)?;
+        Ok(Some(RelaxedMode { driver, before }))
+    }
+
+    /// The capture that a stream takes part in. One that is gone takes part in none.
+    pub(crate) fn capture_of(&self, stream: StreamHandle) -> Result<Option<u64>, DriverError> {
+        match self.driver.capture_state(stream) {
+            Ok(CaptureState::None) | Err(DriverError { status: Status::InvalidHandle, .. }) => Ok(None),
+            Ok(CaptureState::Active { id } | CaptureState::Invalidated { id }) => Ok(Some(id)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The calling thread's current stream.
+    fn current_stream(&self) -> StreamHandle {
+        current::existing(self.runtime).map_or(StreamHandle::default_of(0), |current| current.stream)
+    }
+}
+
+impl Locked<'_> {
+    /// The calling thread's current stream and the capture that it takes part in, if the device has captures
+    /// (`is_capture_context`).
+    #[inline]
+    pub(crate) fn capture_context(&self) -> Result<Option<(StreamHandle, u64)>, DriverError> {
+        if self.active_captures == 0 {
+            return Ok(None);
+        }
+        let stream = self.device.current_stream();
+        Ok(self.device.capture_of(stream)?.map(|capture| (stream, capture)))
+    }
+
+    /// Whether an allocation for a stream is made in a capture.
+    #[inline]
+    pub(crate) fn is_capturing(&self, stream: u64) -> Result<bool, DriverError> {
+        if self.active_captures == 0 {
+            return Ok(false);
+        }
+        Ok(self.capture_context()?.is_some() || self.device.capture_of(self.stream(stream))?.is_some())
+    }
+
+    /// Defers a freed block that streams use, where that happens in a capture or a stream that uses it captures:
+    /// an event would be one in the graph. Says whether it did.
+    pub(crate) fn defer(&mut self, id: BlockId) -> Result<bool, DriverError> {
+        let found = match self.capture_context()? {
+            Some((stream, capture)) => Some((stream, capture, self.free_markers(id)?)),
+            None => self.capturing_use(id)?.map(|(stream, capture)| (stream, capture, Vec::new())),
+        };
+        let Some((stream, capture, markers)) = found else { return Ok(false) };
+        self.deferred.push(Deferred { block: id, stream, capture, markers });
+        Ok(true)
+    }
+
+    fn capturing_use(&self, id: BlockId) -> Result<Option<(StreamHandle, u64)>, DriverError> {
+        for &stream in &self.blocks[id].stream_uses {
+            if let Some(capture) = self.device.capture_of(stream)? {
+                return Ok(Some((stream, capture)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Lets blocks that waited for captures which are over wait for what their streams did outside them; all
+    /// blocks, or those of one pool (`insert_events_deferred_until_no_capture`).
+    pub(crate) fn resume_deferred(&mut self, owner: Option<u32>) -> Result<(), DriverError> {
+        let mut over = Vec::new();
+        for deferred in &self.deferred {
+            let is_of = owner.is_none_or(|owner| self.blocks[deferred.block].pool.owner == owner);
+            if is_of && self.device.capture_of(deferred.stream)? != Some(deferred.capture) {
+                over.push(deferred.block);
+            }
+        }
+        self.deferred.retain(|deferred| !over.contains(&deferred.block));
+        for id in over {
+            self.end_graph_uses(id);
+            if self.blocks[id].stream_uses.is_empty() {
+                self.free_block(id);
+            } else {
+                self.insert_events(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Empties the pools that were to be emptied while a capture was under way.
+    fn empty_waiting_pools(&mut self) -> Result<(), DriverError> {
+        let waiting = self.pools.private().filter(|(_, owner)| owner.empty_later);
+        let waiting: Vec<_> = waiting.map(|(slot, owner)| (slot, owner.id)).collect();
+        let mut result = Ok(());
+        for (slot, id) in waiting {
+            self.pools.owner_mut(slot).empty_later = false;
+            result = result.and(self.empty_pool(id));
+        }
+        result
+    }
+}
+
+impl DeviceState {
+    /// Takes the uses of a block away that are in a graph: the graph runs as a whole.
+    pub(crate) fn end_graph_uses(&mut self, id: BlockId) {
+        if let Some(uses) = self.graph_uses.remove(&id) {
+            self.blocks[id].stream_uses.retain(|stream| !uses.contains(stream));
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! [`memory_stats`]: the statistics under the names of `torch.cuda.memory_stats`.
+
+use c10_core::stat::Stat;
+
+use super::DeviceStats;
+
+/// The statistics of a device as `torch.cuda.memory_stats` gives them: `allocated_bytes.all.current` and so on,
+/// in the order of their names.
+///
+/// ```
+/// let stats = c10_cuda::alloc::memory_stats(&Default::default());
+/// assert_eq!(stats[0], ("active.all.allocated".to_owned(), 0));
+/// assert!(stats.iter().any(|(key, _)| key == "reserved_bytes.large_pool.peak"));
+/// ```
+pub fn memory_stats(stats: &DeviceStats) -> Vec<(String, i64)> {
+    let mut all = Vec::new();
+    for (name, array) in stats.arrays() {
+        for (pool, stat) in [("all", &array.all), ("large_pool", &array.large), ("small_pool", &array.small)]
+        {
+            push(&mut all, &format!("{name}.{pool}"), stat);
+        }
+    }
+    push(&mut all, "oversize_allocations", &stats.oversize_allocations);
+    push(&mut all, "oversize_segments", &stats.oversize_segments);
+    let counters = [
+        ("num_alloc_retries", stats.num_alloc_retries),
+        ("num_ooms", stats.num_ooms),
+        ("num_sync_all_streams", stats.num_sync_all_streams),
+        ("num_device_alloc", stats.num_device_alloc),
+        ("num_device_free", stats.num_device_free),
+        ("num_oom_rejections", stats.num_oom_rejections),
+        ("max_split_size", stats.max_split_size),
+    ];
+    all.extend(counters.map(|(name, value)| (name.to_owned(), value)));
+    all.sort();
+    all
+}
+
+fn push(all: &mut Vec<(String, i64)>, name: &str, stat: &Stat) {
+    let values = [
+        ("current", stat.current),
+        ("peak", stat.peak),
+        ("allocated", stat.allocated),
+        ("freed", stat.freed),
+    ];
+    all.extend(values.map(|(value, number)| (format!("{name}.{value}"), number)));
+}
