@@ -91,6 +91,8 @@ impl Coverage {
 }
 
 fn without_numbers(text: &str) -> String {
+    let words = text.split(' ').map(|word| if word.starts_with("0x") { "ADDRESS" } else { word });
+    let text = words.collect::<Vec<_>>().join(" ");
     text.chars().filter(|c| !c.is_ascii_digit()).take(110).collect()
 }
 

@@ -243,6 +243,7 @@ fn segment_info(segment: &InitialSegment, stream: StreamHandle) -> SegmentInfo {
         BlockInfo::new(block.size, block.requested_size, state)
     });
     SegmentInfo {
+        pool: c10_cuda::alloc::MempoolId::DEFAULT,
         stream,
         address: DevicePtr(segment.address),
         registration_counter: 0,

@@ -44,7 +44,24 @@ impl Machine {
             Command::SetStream { stream } => self.set_stream(line, *stream),
             Command::Kernel { stream } => self.kernel(line, *stream),
             Command::Wait { waiting, waited } => self.wait(line, *waiting, *waited),
-            Command::Snapshot { pool } => self.snapshot(line, *pool),
+            Command::PoolCreate { pool } => self.pool_create(*pool),
+            Command::PoolBegin { pool, filter } => self.pool_begin(line, *pool, *filter),
+            Command::PoolEnd { pool } => self.pool_end(*pool),
+            Command::PoolRelease { pool } => self.pool_release(*pool),
+            Command::PoolUseOnOom { pool, on } => self.pool_use_on_oom(*pool, *on),
+            Command::PoolNoSplit { pool } => self.pool_no_split(*pool),
+            Command::PoolEmpty { pool } => self.pool_empty(*pool),
+            Command::PoolCount { pool } => self.pool_count(*pool),
+            Command::PoolLive { pool, ids } => self.pool_live(*pool, ids),
+            Command::MemPool { pool, own, use_on_oom, no_split } => {
+                self.mempool(*pool, *own, *use_on_oom, *no_split)
+            }
+            Command::MemPoolDelete { pool } => self.mempool_delete(*pool),
+            Command::Use { pool } => self.use_mempool(*pool),
+            Command::Unuse { pool } => self.unuse(*pool),
+            Command::CaptureBegin { stream, pool, mode } => self.capture_begin(line, *stream, *pool, *mode),
+            Command::CaptureEnd { stream } => self.capture_end(line, *stream),
+            Command::Snapshot { pool } => Ok(self.snapshot(*pool)),
             Command::History { entries, skip } => Ok(self.history(*entries, skip)),
             Command::CacheInfo => {
                 let device = self.runtime.current_device();

@@ -35,9 +35,12 @@ pub(super) fn record(allocator: &CachingAllocator) {
 }
 
 fn calls_so_far() -> u64 {
-    DRIVER.with_borrow(|driver| {
-        driver.as_ref().map_or(0, |d| CALLS.iter().map(|call| d.call_count(call)).sum())
-    })
+    DRIVER.with_borrow(|driver| driver.as_ref().map_or(0, |driver| calls_of(driver)))
+}
+
+/// How many calls that get lines a driver has served.
+pub(super) fn calls_of(driver: &SimDriver) -> u64 {
+    CALLS.iter().map(|call| driver.call_count(call)).sum()
 }
 
 /// The entries since the last time: how many driver calls stand before each, and the entry.

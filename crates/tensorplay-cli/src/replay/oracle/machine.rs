@@ -1,17 +1,18 @@
 //! [`Machine`]: the state of a run, and how a command's lines come out.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use c10_core::{DataPtr, DeviceIndex, DeviceType, Stream};
-use c10_cuda::alloc::{TraceAction, TraceEntry};
+use c10_cuda::alloc::{MempoolId, TraceAction, TraceEntry};
 use c10_cuda::driver::StreamHandle;
 use c10_cuda::driver::sim::{SimConfig, SimDriver};
 use c10_cuda::{CachingAllocator, Config, Runtime};
 
 use super::answer::Answer;
 use super::entries::{self, Kept};
-use super::places::{Places, on_device};
+use super::places::{Places, in_pool, on_device};
+use super::pools::{OwnCall, OwnCallKind, OwnCalls};
 use super::{Setting, Stop, statistics};
 use crate::replay::ops::{BadLine, Op, StreamName};
 
@@ -24,6 +25,10 @@ pub(super) struct Machine {
     pub(super) streams: Vec<Vec<(Stream, StreamHandle)>>,
     pub(super) live: HashMap<i64, DataPtr>,
     pub(super) places: Places,
+    /// The pools of captures under way, by the stream that each began on.
+    pub(super) captures: HashMap<StreamHandle, MempoolId>,
+    /// The calls of pools' own allocators since they were last printed.
+    pub(super) own_calls: OwnCalls,
     /// The devices that were current.
     pub(super) devices_used: BTreeSet<DeviceIndex>,
     /// Whether `history` is on.
@@ -59,6 +64,8 @@ impl Machine {
             streams,
             live: HashMap::new(),
             places: Places::default(),
+            captures: HashMap::new(),
+            own_calls: OwnCalls::default(),
             devices_used: BTreeSet::from([0]),
             has_history: false,
             kept: None,
@@ -133,10 +140,13 @@ impl Machine {
         self.out.push('\n');
     }
 
-    /// The driver's calls since the last time, and the allocator's entries among them.
+    /// The driver's calls since the last time, and among them those of pools' own allocators and the allocator's
+    /// entries.
     pub(super) fn print_driver_calls(&mut self) {
         let entries = if self.with_entries { entries::take(&self.allocator) } else { Vec::new() };
         let mut entries = entries.into_iter().peekable();
+        let own = std::mem::take(&mut *self.own_calls.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut own = own.into_iter().peekable();
         for call in self.driver.take_calls() {
             if !entries::CALLS.contains(&call.name) {
                 continue;
@@ -144,16 +154,28 @@ impl Machine {
             while let Some((_, entry)) = entries.next_if(|(calls, _)| *calls <= self.calls) {
                 self.print_entry(&entry);
             }
+            while let Some(call) = own.next_if(|own| own.calls <= self.calls) {
+                self.print_own(call);
+            }
             self.calls += 1;
             if let Some(line) = self.places.driver_line(&call) {
                 self.say(&line);
             }
         }
         entries.for_each(|(_, entry)| self.print_entry(&entry));
+        own.for_each(|call| self.print_own(call));
+    }
+
+    fn print_own(&mut self, call: OwnCall) {
+        let line = match call.what {
+            OwnCallKind::Alloc { bytes } => format!("own alloc {bytes}"),
+            OwnCallKind::Free { address } => format!("own free {}", self.places.place(address)),
+        };
+        self.say(&line);
     }
 
     fn print_entry(&mut self, entry: &TraceEntry) {
-        let TraceEntry { action, address, size, stream, .. } = *entry;
+        let TraceEntry { action, address, size, stream, pool, .. } = *entry;
         if let Some(kept) = &mut self.kept {
             kept.add(usize::from(stream.device), entry);
         }
@@ -163,7 +185,7 @@ impl Machine {
         };
         // PyTorch says of a snapshot that it is of device 0.
         let device = if action == TraceAction::Snapshot { 0 } else { stream.device };
-        self.say(&format!("trace {action} {size} {place}{}", on_device(device)));
+        self.say(&format!("trace {action} {size} {place}{}{}", in_pool(pool), on_device(device)));
     }
 }
 

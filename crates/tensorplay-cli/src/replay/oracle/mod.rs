@@ -10,6 +10,8 @@ mod entries;
 mod answer;
 mod blocks;
 mod streams;
+mod pools;
+mod captures;
 mod snapshots;
 mod queries;
 mod statistics;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use c10_core::DeviceIndex;
+use c10_cuda::alloc::MempoolId;
 use c10_cuda::driver::sim::Call;
 
 /// The stand-in's unit: it hands out and takes back whole 2 MiB.
@@ -61,6 +62,16 @@ impl Places {
 /// What stands behind a line of a device other than the first.
 pub(super) fn on_device(device: DeviceIndex) -> String {
     if device == 0 { String::new() } else { format!(" device {device}") }
+}
+
+/// What stands behind a line about a private pool.
+pub(super) fn in_pool(pool: MempoolId) -> String {
+    if pool == MempoolId::DEFAULT { String::new() } else { format!(" pool {}", pool_name(pool)) }
+}
+
+/// A pool as traces name it.
+pub(super) fn pool_name(MempoolId { first, second }: MempoolId) -> String {
+    if first == 0 { second.to_string() } else { format!("{first}.{second}") }
 }
 
 /// What the stand-in has for an address of the simulator. Both hand out the same places: the simulator from 2^52 on,

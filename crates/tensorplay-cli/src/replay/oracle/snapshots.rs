@@ -2,25 +2,27 @@
 
 use std::fmt::Write;
 
-use c10_cuda::alloc::{BlockState, History, SegmentInfo, TraceAction, TraceEntry};
+use c10_cuda::alloc::{BlockState, History, MempoolId, SegmentInfo, TraceAction, TraceEntry};
 use c10_cuda::driver::StreamHandle;
 
-use super::Stop;
 use super::answer::Answer;
 use super::entries::Kept;
-use super::machine::{Machine, bad};
-use super::places::on_device;
+use super::machine::Machine;
+use super::places::{in_pool, on_device, pool_name};
 use crate::replay::ops::PoolName;
 
 /// All that a history can leave out.
-const ACTIONS: [TraceAction; 7] = [
+const ACTIONS: [TraceAction; 10] = [
     TraceAction::Alloc,
     TraceAction::FreeRequested,
     TraceAction::FreeCompleted,
     TraceAction::SegmentAlloc,
     TraceAction::SegmentFree,
+    TraceAction::SegmentMap,
+    TraceAction::SegmentUnmap,
     TraceAction::Snapshot,
     TraceAction::Oom,
+    TraceAction::Annotate,
 ];
 
 impl Machine {
@@ -38,11 +40,9 @@ impl Machine {
         Answer::DONE
     }
 
-    pub(super) fn snapshot(&mut self, line: usize, pool: Option<PoolName>) -> Result<Answer, Stop> {
-        if pool.is_some() {
-            return Err(bad(line, "snapshots of one pool are not supported".into()));
-        }
-        let mut snapshot = self.allocator.snapshot(self.has_history && !self.with_entries);
+    pub(super) fn snapshot(&mut self, pool: Option<PoolName>) -> Answer {
+        let pool = pool.map_or(MempoolId::DEFAULT, MempoolId::from);
+        let mut snapshot = self.allocator.snapshot_of(pool, self.has_history && !self.with_entries);
         if let Some(kept) = &self.kept {
             snapshot.device_traces = kept.entries();
         }
@@ -53,7 +53,7 @@ impl Machine {
         for entry in snapshot.device_traces.iter().flatten() {
             self.write_entry(&mut text, entry);
         }
-        Ok(Answer::Echo(text))
+        Answer::Echo(text)
     }
 
     fn write_segment(&self, text: &mut String, segment: &SegmentInfo) {
@@ -63,7 +63,7 @@ impl Machine {
             "\nsegment {} device {} pool {} stream {} {class} total {} allocated {} active {} requested {}",
             self.places.place(segment.address.0),
             segment.stream.device,
-            0,
+            pool_name(segment.pool),
             self.stream_name(segment.stream),
             segment.total_size,
             segment.allocated_size,
@@ -85,7 +85,8 @@ impl Machine {
         // PyTorch says of a snapshot that it is of device 0.
         let device = if entry.action == TraceAction::Snapshot { 0 } else { entry.stream.device };
         let (stream, device) = (self.stream_name(entry.stream), on_device(device));
-        let _ = write!(text, "\nentry {} {} stream {stream}{device}", entry.action, entry.size);
+        let pool = in_pool(entry.pool);
+        let _ = write!(text, "\nentry {} {} stream {stream}{pool}{device}", entry.action, entry.size);
     }
 
     /// The number of a stream that the trace has named.

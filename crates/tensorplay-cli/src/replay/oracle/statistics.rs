@@ -5,12 +5,16 @@ use c10_core::stat::{Stat, StatArray};
 use c10_cuda::CachingAllocator;
 
 use super::Stop;
+use super::places::pool_name;
 
 pub(super) fn lines(allocator: &CachingAllocator, device: DeviceIndex) -> Result<String, Stop> {
     let stats = allocator.device_stats(device)?;
     let mut text = String::new();
     for (name, array) in stats.arrays() {
         add_array(&mut text, name, array);
+    }
+    for (pool, array) in &stats.reserved_bytes_by_private_pools {
+        add_array(&mut text, &format!("reserved_bytes_by_private_pools.{}", pool_name(*pool)), array);
     }
     for (name, count) in [
         ("num_alloc_retries", stats.num_alloc_retries),

@@ -6,6 +6,7 @@ use c10_cuda::driver::{CaptureState, Driver, EventFlags, KernelLaunch, StreamHan
 
 use super::Stop;
 use super::answer::Answer;
+use super::captures::name_of;
 use super::machine::{Machine, bad};
 use super::places::on_device;
 use crate::replay::ops::StreamName;
@@ -54,7 +55,7 @@ impl Machine {
         let waiting = self.stream_here(waiting, line)?;
         match self.wait_for(waiting, waited) {
             Ok(()) => Ok(Answer::DONE),
-            Err(error) => Ok(Answer::Refused(error.status.to_string())),
+            Err(error) => Ok(Answer::Refused(name_of(error.status))),
         }
     }
 
