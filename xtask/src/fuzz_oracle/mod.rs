@@ -167,7 +167,7 @@ fn show(trace: &Trace, programs: &Programs) -> Result<()> {
     oracle.lines[at.saturating_sub(4)..at].iter().for_each(|line| println!("  {line}"));
     for (whose, output) in [("PyTorch", &oracle), ("ours", &ours)] {
         println!("--- {whose}");
-        output.lines.iter().skip(at).take(4).for_each(|line| println!("  {line}"));
+        output.lines.iter().skip(at).take(6).for_each(|line| println!("  {line}"));
     }
     Ok(())
 }

@@ -52,7 +52,9 @@ fn out_of_memory(
     let numbers = numbers(&locked, request)?;
     locked.record(TraceAction::Oom, request.pool, numbers.device_free, request.size, request.stream);
     locked.stats.num_ooms += 1;
-    let is_own = locked.pools.owner(request.pool.owner).allocator.is_some();
+    // Beyond the limit it was not asked.
+    let was_asked = locked.limit.is_none_or(|limit| locked.total_allocated + request.segment <= limit);
+    let is_own = was_asked && locked.pools.owner(request.pool.owner).allocator.is_some();
     drop(locked);
     tell(&numbers, callbacks);
     let text = text(&numbers) + if is_own { OWN_HINT } else { "" };

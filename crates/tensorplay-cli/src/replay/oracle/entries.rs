@@ -43,7 +43,8 @@ pub(super) fn calls_of(driver: &SimDriver) -> u64 {
     CALLS.iter().map(|call| driver.call_count(call)).sum()
 }
 
-/// The entries since the last time: how many driver calls stand before each, and the entry.
+/// The entries since the last time, those of each device in order: how many driver calls stand before each, and
+/// the entry.
 pub(super) fn take(allocator: &CachingAllocator) -> Vec<(u64, TraceEntry)> {
     let traces = allocator.snapshot(true).device_traces;
     record(allocator);
@@ -52,10 +53,7 @@ pub(super) fn take(allocator: &CachingAllocator) -> Vec<(u64, TraceEntry)> {
         TraceAction::SegmentFree => entry.time_us.saturating_sub(1),
         _ => entry.time_us,
     };
-    let mut entries: Vec<_> = traces.into_iter().flatten().map(|entry| (before(&entry), entry)).collect();
-    // Of each device they are in order.
-    entries.sort_by_key(|(calls, _)| *calls);
-    entries
+    traces.into_iter().flatten().map(|entry| (before(&entry), entry)).collect()
 }
 
 /// What `history` keeps of the entries while all of them are recorded for their lines.

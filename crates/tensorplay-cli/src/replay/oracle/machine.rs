@@ -143,9 +143,11 @@ impl Machine {
     /// The driver's calls since the last time, and among them those of pools' own allocators and the allocator's
     /// entries.
     pub(super) fn print_driver_calls(&mut self) {
-        let entries = if self.with_entries { entries::take(&self.allocator) } else { Vec::new() };
-        let mut entries = entries.into_iter().peekable();
+        let mut entries = if self.with_entries { entries::take(&self.allocator) } else { Vec::new() };
         let own = std::mem::take(&mut *self.own_calls.lock().unwrap_or_else(PoisonError::into_inner));
+        own.iter().for_each(|call| call.place_entry(&mut entries));
+        entries.sort_by_key(|(calls, _)| *calls);
+        let mut entries = entries.into_iter().peekable();
         let mut own = own.into_iter().peekable();
         for call in self.driver.take_calls() {
             if !entries::CALLS.contains(&call.name) {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use c10_core::DeviceIndex;
 use c10_cuda::ErrorKind;
-use c10_cuda::alloc::{MempoolId, PoolAllocator, PoolFilter};
+use c10_cuda::alloc::{MempoolId, PoolAllocator, PoolFilter, TraceAction, TraceEntry};
 use c10_cuda::driver::sim::SimDriver;
 use c10_cuda::driver::{DevicePtr, Driver, StreamHandle};
 
@@ -167,6 +167,18 @@ pub(super) struct OwnCall {
 pub(super) enum OwnCallKind {
     Alloc { bytes: u64 },
     Free { address: u64 },
+}
+
+impl OwnCall {
+    /// Puts the entry of a segment that goes back right before the call that gives it back. Ours makes these calls
+    /// when its lock is free, and PyTorch one by one with the entries.
+    pub(super) fn place_entry(&self, entries: &mut [(u64, TraceEntry)]) {
+        let OwnCallKind::Free { address } = self.what else { return };
+        let goes = |entry: &TraceEntry| entry.action == TraceAction::SegmentFree && entry.address == address;
+        if let Some((calls, _)) = entries.iter_mut().find(|(_, entry)| goes(entry)) {
+            *calls = self.calls;
+        }
+    }
 }
 
 /// The calls since they were last printed.
