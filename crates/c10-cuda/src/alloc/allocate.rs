@@ -58,18 +58,25 @@ impl Locked<'_> {
         if requested >= REQUEST_CAP {
             return Err(Refused::TooLarge(requested));
         }
-        let capturing = self.is_capturing(stream)?;
-        if capturing {
-            self.free_safe_blocks(stream)?;
-        } else {
-            self.process_events()?;
-        }
+        let capturing = self.housekeep(stream)?;
         let mut request = self.request(requested, stream)?;
         let id = match self.get_free_block(&request) {
             Some(id) => id,
             None => self.obtain(&mut request, capturing, callbacks)?,
         };
         Ok(self.hand_out(id, &request))
+    }
+
+    /// What every allocation does first: looks which blocks have become free. Says whether it is in a capture.
+    #[inline]
+    pub(crate) fn housekeep(&mut self, stream: u64) -> Result<bool, DriverError> {
+        let capturing = self.is_capturing(stream)?;
+        if capturing {
+            self.free_safe_blocks(stream)?;
+        } else {
+            self.process_events()?;
+        }
+        Ok(capturing)
     }
 
     pub(crate) fn request(&self, requested: u64, stream: u64) -> Result<Request, DriverError> {
@@ -275,10 +282,16 @@ impl DeviceState {
     }
 
     /// Splits the block if that pays, and gives it to the program (`alloc_found_block`).
-    fn hand_out(&mut self, found: BlockId, request: &Request) -> BlockId {
+    pub(crate) fn hand_out(&mut self, found: BlockId, request: &Request) -> BlockId {
+        let cut = self.should_split(found, request);
+        self.hand_out_cut(found, request, cut)
+    }
+
+    /// Gives the block, or what the request needs of it, to the program.
+    pub(crate) fn hand_out_cut(&mut self, found: BlockId, request: &Request, cut: bool) -> BlockId {
         let is_small = request.pool.is_small;
         let already_split = self.blocks[found].is_split();
-        let id = if self.should_split(found, request) {
+        let id = if cut {
             let id = self.split(found, request.size);
             if already_split {
                 self.stats.inactive_split_bytes.decrease(is_small, request.size as i64);

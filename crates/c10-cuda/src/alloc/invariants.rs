@@ -148,7 +148,11 @@ impl DeviceState {
         for (slot, owner) in self.pools.private() {
             let id = owner.id;
             assert_eq!(self.pools.find(id), Some(slot), "I7: the pool {id} is found by its name");
-            assert_eq!(owner.use_count == 0, self.pools.freeable.contains(id), "I7: the pool {id} is freeable");
+            assert_eq!(
+                owner.use_count == 0,
+                self.pools.freeable.contains(id),
+                "I7: the pool {id} is freeable"
+            );
             assert_eq!(owner.segments, segments.remove(&slot).unwrap_or(0), "I7: segments of {id}");
         }
         segments.remove(&0);

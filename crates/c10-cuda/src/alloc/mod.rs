@@ -35,6 +35,7 @@ mod scopes;
 mod device;
 mod owner;
 mod allocate;
+mod allocate_at;
 mod split;
 mod free;
 mod stream_use;
@@ -42,6 +43,7 @@ mod capture;
 mod graph_reuse;
 mod reclaim;
 mod private_pools;
+mod checkpoint;
 mod mem_pool;
 mod oom;
 mod callbacks;
@@ -64,9 +66,10 @@ mod invariants;
 mod c10;
 
 pub use callbacks::{FreeMemoryCallback, OutOfMemoryObserver};
+pub use checkpoint::{PoolCheckpoint, RestoredPool};
 pub use context::{Context, ContextProvider, Contexts, Frame, GatheredContext, RecordContext};
-pub use memory_stats::memory_stats;
 pub use mem_pool::{MemPool, MemPoolOptions, UseMemPool};
+pub use memory_stats::memory_stats;
 pub use mempool_id::{MempoolId, PoolFilter};
 pub use pool_allocator::PoolAllocator;
 pub use snapshot::{BlockInfo, BlockState, SegmentInfo, Snapshot};
@@ -114,8 +117,8 @@ impl CachingAllocator {
     /// An allocator for the devices of a driver, with a [`Runtime`] of its own.
     ///
     /// # Errors
-    /// [`ErrorKind::NotImplemented`] for a configuration that asks for expandable segments, captures or the
-    /// `cudaMallocAsync` backend; [`ErrorKind::Config`] for one whose numbers are out of range; what the driver
+    /// [`ErrorKind::NotImplemented`] for a configuration that asks for expandable segments or the `cudaMallocAsync`
+    /// backend; [`ErrorKind::Config`] for one whose numbers are out of range; what the driver
     /// reports.
     pub fn new(driver: Arc<dyn Driver>, config: Config) -> Result<Self> {
         Self::with_runtime(Runtime::new(driver), config)
@@ -129,8 +132,7 @@ impl CachingAllocator {
         refuse_unsupported(&config)?;
         config.check()?;
         let captures = Arc::new(AtomicUsize::new(0));
-        let device =
-            |index| Arc::new(Device::new(index, &runtime, config.clone(), Arc::clone(&captures)));
+        let device = |index| Arc::new(Device::new(index, &runtime, config.clone(), Arc::clone(&captures)));
         let devices = (0..runtime.device_count()).map(device).collect();
         let inner = Inner {
             devices,

@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 
 use c10_core::DeviceIndex;
 
+use super::CachingAllocator;
 use super::device::{DeviceState, Locked};
 use super::mempool_id::{MempoolId, PoolFilter};
 use super::pool_allocator::PoolAllocator;
 use super::scopes::Scope;
-use super::CachingAllocator;
 use crate::driver::{DevicePtr, DriverError};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::Arc;
@@ -189,7 +189,8 @@ impl DeviceState {
                 if owner.use_count == 0 {
                     return Err(refused(CALL, id, "has lost its last use, and blocks of it live on"));
                 }
-                let same = |given: &Arc<_>| owner.allocator.as_ref().is_some_and(|own| Arc::ptr_eq(own, given));
+                let same =
+                    |given: &Arc<_>| owner.allocator.as_ref().is_some_and(|own| Arc::ptr_eq(own, given));
                 if !allocator.as_ref().is_none_or(same) {
                     return Err(refused(CALL, id, "has another allocator"));
                 }
@@ -197,8 +198,7 @@ impl DeviceState {
             }
         };
         let owner = self.pools.owner_mut(slot);
-        owner.use_count =
-            owner.use_count.checked_add(1).ok_or_else(|| refused(CALL, id, "has 2^64 uses"))?;
+        owner.use_count = owner.use_count.checked_add(1).ok_or_else(|| refused(CALL, id, "has 2^64 uses"))?;
         Ok(slot)
     }
 

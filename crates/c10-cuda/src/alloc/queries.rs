@@ -4,9 +4,7 @@ use c10_core::{DataPtr, DeviceIndex};
 
 use super::device::DeviceState;
 use super::ids::BlockId;
-use super::{
-    CachingAllocator, DeviceStats, History, MempoolId, Snapshot, TraceTracker, memory_summary, oom,
-};
+use super::{CachingAllocator, DeviceStats, History, MempoolId, Snapshot, TraceTracker, memory_summary, oom};
 use crate::driver::{DevicePtr, DriverError, MemoryInfo};
 use crate::error::Result;
 

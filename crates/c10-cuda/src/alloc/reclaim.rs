@@ -16,8 +16,7 @@ impl Locked<'_> {
     /// In a capture that waits for the capture's end, as far as private pools are concerned.
     pub(crate) fn release_cached_blocks(&mut self) -> Result<(), DriverError> {
         if self.capture_context()?.is_some() {
-            let freeable: Vec<_> =
-                self.pools.freeable.iter().filter_map(|id| self.pools.find(id)).collect();
+            let freeable: Vec<_> = self.pools.freeable.iter().filter_map(|id| self.pools.find(id)).collect();
             freeable.into_iter().for_each(|slot| self.pools.owner_mut(slot).empty_later = true);
             return Ok(());
         }

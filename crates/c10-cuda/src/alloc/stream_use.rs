@@ -169,7 +169,6 @@ impl Locked<'_> {
 }
 
 impl DeviceState {
-
     fn enqueue(&mut self, stream: StreamHandle, event: EventHandle, id: BlockId) {
         let at = match self.event_queues.binary_search_by_key(&stream, |(s, _)| *s) {
             Ok(at) => at,

@@ -80,8 +80,8 @@ pub struct Config {
     pub expandable_segments_reserve: Option<Reserve>,
     /// `expandable_segments_reserve_by_class`: the same by class of streams.
     pub expandable_segments_reserve_by_class: Vec<(String, Reserve)>,
-    /// `graph_capture_record_stream_reuse`. There are no captures, and a configuration that asks is
-    /// refused.
+    /// Whether a block that several streams used in a capture serves again as soon as the graph shows that all uses
+    /// are over, and not only after the capture (`graph_capture_record_stream_reuse`).
     pub graph_capture_record_stream_reuse: bool,
     /// The settings of the pinned-host allocator.
     pub pinned: PinnedConfig,

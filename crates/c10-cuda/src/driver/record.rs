@@ -9,8 +9,8 @@ use c10_core::DeviceIndex;
 
 use super::{
     CaptureInfo, CaptureMode, CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle,
-    GraphHandle, IpcHandle, KernelLaunch, MemPoolInfo, MemoryInfo, NodeId, PhysHandle, Result, StreamHandle, VaRange,
-    sealed,
+    GraphHandle, IpcHandle, KernelLaunch, MemPoolInfo, MemoryInfo, NodeId, PhysHandle, Result, StreamHandle,
+    VaRange, sealed,
 };
 
 /// A driver that writes each of its calls, with what it was given and what it gave, to a trace of one line a call.

@@ -292,9 +292,7 @@ fn a_struct_is_checked_as_a_text_is() {
 
 #[test]
 fn what_is_not_there_is_refused() {
-    for text in
-        ["expandable_segments:True", "graph_capture_record_stream_reuse:True", "backend:cudaMallocAsync"]
-    {
+    for text in ["expandable_segments:True", "backend:cudaMallocAsync"] {
         let driver = SimDriver::new(SimConfig::with_bytes(MIB));
         let error = CachingAllocator::new(driver, parse(text)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotImplemented, "{text}");

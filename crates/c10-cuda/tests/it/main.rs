@@ -3,6 +3,8 @@
 
 mod machine;
 mod model;
+mod oracle_trace;
+mod own_memory;
 mod program;
 mod rig;
 mod support;
@@ -32,5 +34,6 @@ mod sim_placement;
 mod sim_schedule;
 mod sim_work;
 mod snapshot_file;
+mod pools;
 mod storages;
 mod summary;

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use c10_cuda::driver::sim::{CALL_NAMES, Completion, FaultPlan, FaultRule, FaultWhen, SimConfig, SimDriver};
-use c10_cuda::driver::{Driver, EventFlags, Result, Status, StreamHandle};
+use c10_cuda::driver::{CaptureMode, Driver, EventFlags, Result, Status, StreamHandle};
 
 use crate::support::{MIB, copy, fill, free, free_range, launch, range, unmap, upload};
 
@@ -70,6 +70,16 @@ fn program(d: &SimDriver) -> String {
     again(|| d.graph_memory_reset_peaks(0));
     again(|| d.mem_pool_set_access(0, 1));
     again(|| d.mem_pool_trim(0, 0));
+    let mode = again(|| d.exchange_capture_mode(CaptureMode::ThreadLocal));
+    again(|| d.stream_begin_capture(stream, CaptureMode::Global));
+    again(|| launch(d, stream, "node", &[], &[], |_| {}));
+    let captured = again(|| d.capture_info(stream)).unwrap();
+    let before = again(|| d.node_dependencies(captured.dependencies[0]));
+    let graph = again(|| d.stream_end_capture(stream));
+    let nodes = again(|| d.graph_node_count(graph));
+    again(|| d.graph_destroy(graph));
+    again(|| d.exchange_capture_mode(mode));
+    let graph = (captured, before, nodes);
     let peer = again(|| d.can_access_peer(0, 1));
     again(|| d.enable_peer_access(0, 1));
     again(|| d.event_synchronize(end));
@@ -84,7 +94,7 @@ fn program(d: &SimDriver) -> String {
     let work: Vec<_> = d.take_work().iter().map(ToString::to_string).collect();
     let left = (again(|| d.memory_info(0)), again(|| d.memory_info(1)), d.pending(), d.now_ns());
     format!(
-        "{props:?} {asked:?} {ms} {seen:?} {info:?} {pool:?} {peer} {left:?}\n{}\n{}",
+        "{props:?} {asked:?} {ms} {seen:?} {info:?} {pool:?} {graph:?} {peer} {left:?}\n{}\n{}",
         calls.join("\n"),
         work.join("\n")
     )

@@ -13,8 +13,8 @@ use c10_core::DeviceIndex;
 use self::books::{Books, Mapped, Physical, Place};
 use super::{
     Access, CaptureInfo, CaptureMode, CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags,
-    EventHandle, GraphHandle, IpcHandle, KernelLaunch, MemPoolInfo, MemoryInfo, NodeId, PhysHandle, Result, StreamHandle,
-    VaRange, sealed,
+    EventHandle, GraphHandle, IpcHandle, KernelLaunch, MemPoolInfo, MemoryInfo, NodeId, PhysHandle, Result,
+    StreamHandle, VaRange, sealed,
 };
 
 /// A driver whose calls are checked against the rules that [`driver`](super) states.

@@ -16,8 +16,8 @@ use super::stream::PRIORITY_RANGE;
 use super::work::End;
 use crate::driver::{
     CaptureInfo, CaptureMode, CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle,
-    GraphHandle, IpcHandle, KernelLaunch, MemPoolInfo, MemoryInfo, NodeId, PhysHandle, Result, Status, StreamHandle,
-    VaRange, sealed,
+    GraphHandle, IpcHandle, KernelLaunch, MemPoolInfo, MemoryInfo, NodeId, PhysHandle, Result, Status,
+    StreamHandle, VaRange, sealed,
 };
 
 impl Site {
