@@ -28,7 +28,9 @@ enum Refusal {
 /// Compares what PyTorch's program printed with what ours did.
 pub(crate) fn compare(oracle: &Output, ours: &Output) -> Verdict {
     let mut theirs = comparable(&oracle.lines);
+    let ours = comparable(&ours.lines);
     let mut whole = !oracle.failed;
+    let mut refused = None;
     if oracle.failed {
         // Its last line tells of the crash.
         theirs.pop();
@@ -36,24 +38,30 @@ pub(crate) fn compare(oracle: &Output, ours: &Output) -> Verdict {
     let place = theirs.iter().position(|line| matches!(refusal(line), Some(Refusal::End | Refusal::Defect)));
     if let Some(place) = place {
         whole = false;
-        // Its driver calls and trace entries stand before it.
-        let caused = |line: &&String| ["driver ", "trace ", "own "].iter().any(|head| line.starts_with(head));
-        let last = if refusal(&theirs[place]) == Some(Refusal::End) {
-            place + 1
-        } else {
-            place - theirs[..place].iter().rev().take_while(caused).count()
-        };
-        theirs.truncate(last);
+        if refusal(&theirs[place]) == Some(Refusal::End) {
+            refused = Some(theirs[place].clone());
+        }
+        // PyTorch may have done half of it; ours refuses before it does anything.
+        let effects = theirs[..place].iter().rev().take_while(|line| is_effect(line)).count();
+        theirs.truncate(place - effects);
     }
-    let ours = comparable(&ours.lines);
     let common = theirs.iter().zip(&ours).take_while(|(theirs, ours)| agree(theirs, ours)).count();
     if common < theirs.len() || (whole && common < ours.len()) {
+        return Verdict::Differ(common);
+    }
+    let next = ours[common..].iter().find(|line| !is_effect(line));
+    if refused.is_some_and(|refused| next.is_none_or(|next| !agree(&refused, next))) {
         Verdict::Differ(common)
     } else if whole {
         Verdict::Agree
     } else {
         Verdict::AgreeUpTo(common)
     }
+}
+
+/// Whether a line stands before that of the command that caused it.
+fn is_effect(line: &str) -> bool {
+    ["driver ", "trace ", "own "].iter().any(|head| line.starts_with(head))
 }
 
 fn agree(theirs: &str, ours: &str) -> bool {
@@ -106,23 +114,33 @@ pub(crate) fn refused(line: &str) -> Option<(&str, &str)> {
 ///
 /// When frees that wait for several streams complete at once, PyTorch takes them in the order of a hash table
 /// whose keys are streams (`cuda_events`), and when it restores a checkpoint in one whose keys are blocks. One
-/// build repeats that order, whatever the addresses are; nothing
-/// promises it. The blocks end up the same, but the order of the `free_completed` entries does not, nor do the
-/// steps by which neighbours merge: the peak and the two sums of `inactive_split` and `inactive_split_bytes`
-/// depend on them. Until a trace first records a stream
-/// nothing is deferred, and these have to agree too.
+/// build repeats that order, whatever the addresses are; nothing promises it. The blocks end up the same, but the
+/// order of the `free_completed` entries does not, nor that of a restore's entries, nor do the steps by which
+/// neighbours merge: the peak and the two sums of `inactive_split` and `inactive_split_bytes` depend on them, and
+/// after a restore all peaks. Until a trace first records a stream or restores, these have to agree too.
 fn comparable(lines: &[String]) -> Vec<String> {
-    let mut deferred = false;
+    let (mut deferred, mut restored) = (false, false);
     let lines = lines.iter().map(|line| {
-        deferred |= line.starts_with("record ") || line.starts_with("restore ");
-        let open = deferred && line.starts_with("stat inactive_split");
-        let end = if open { line.find(" peak ") } else { None };
-        line[..end.unwrap_or(line.len())].to_owned()
+        restored |= line.starts_with("restore ");
+        deferred |= restored || line.starts_with("record ");
+        let (all, peak) = line.split_once(" peak ").unwrap_or((line, ""));
+        if deferred && line.starts_with("stat inactive_split") {
+            return all.to_owned();
+        }
+        let sums = peak.split_once(' ').map_or("", |(_, sums)| sums);
+        let open = restored && line.starts_with("stat ") && !peak.is_empty();
+        if open { format!("{all} {sums}") } else { line.clone() }
     });
     let mut lines: Vec<String> = lines.collect();
     for completed in ["trace free_completed ", "entry free_completed "] {
         let completed = |line: &String| line.starts_with(completed);
         lines.chunk_by_mut(|a, b| completed(a) && completed(b)).for_each(<[String]>::sort_unstable);
+    }
+    for place in 0..lines.len() {
+        if lines[place].starts_with("restore ") {
+            let entries = lines[..place].iter().rev().take_while(|line| line.starts_with("trace ")).count();
+            lines[place - entries..place].sort_unstable();
+        }
     }
     lines
 }

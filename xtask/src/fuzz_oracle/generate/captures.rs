@@ -26,7 +26,7 @@ impl Program {
         let here = self.here();
         let stream = self.any_stream();
         // Where reuse asks the graph, a second one fails an assertion (a defect of PyTorch's).
-        let at_once = if self.switches.reuse && self.random.percent(98) { 1 } else { 2 };
+        let at_once = if self.switches.reuse { 1 } else { 2 };
         if stream == 0 || self.captures(stream) || self.devices[here].captures.len() >= at_once {
             return false;
         }

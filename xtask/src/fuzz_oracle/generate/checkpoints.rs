@@ -11,9 +11,10 @@ impl Program {
     fn checkpoint(&mut self) -> bool {
         let Some(pool) = self.any_pool() else { return false };
         let here = self.here();
-        if self.any_capture() || self.devices[here].checkpoints.len() > 5 {
+        if self.any_capture() || self.has_history || self.devices[here].checkpoints.len() > 5 {
             return false;
         }
+        self.device().has_checkpoints = true;
         let in_pool = self.live.iter().filter(|b| b.device == here && b.pool.as_ref() == Some(&pool.name));
         let blocks: Vec<_> = in_pool.cloned().collect();
         if !pool.has_own_allocator

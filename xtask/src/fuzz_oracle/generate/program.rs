@@ -21,6 +21,7 @@ pub(super) struct Program {
     pub(super) next_id: u32,
     pub(super) next_pool: u32,
     pub(super) device_memory: u64,
+    pub(super) has_history: bool,
     /// The live bytes that it hovers about.
     pub(super) fill: u64,
     pub(super) free_newest_percent: u64,
@@ -45,6 +46,7 @@ impl Program {
             next_id: 1,
             next_pool: 1,
             device_memory,
+            has_history: false,
             fill: fill * devices as u64,
             free_newest_percent: random.one_of(&[0, 20, 80]),
             thread: 0,

@@ -35,6 +35,7 @@ pub(super) struct Device {
     /// (a defect of PyTorch's).
     pub(super) has_deferred: bool,
     pub(super) checkpoints: Vec<Checkpoint>,
+    pub(super) has_checkpoints: bool,
     /// Pools without uses that may hold memory: inside a capture the driver may not take it back.
     pub(super) has_freeable: bool,
 }

@@ -1,6 +1,7 @@
 //! [`Answer`]: what a command is answered with.
 
 use super::Stop;
+use super::checkpoints::Spot;
 use super::machine::Machine;
 use crate::replay::ops::{Command, Op};
 
@@ -84,9 +85,11 @@ impl Machine {
                 self.allocator.enable(*caching);
                 Ok(Answer::DONE)
             }
-            _ => {
-                let name = op.told.split_ascii_whitespace().next().unwrap_or_default();
-                Err(super::machine::bad(line, format!("the command {name:?} is not supported")))
+            Command::Checkpoint { name, pool } => self.checkpoint(name, *pool),
+            Command::Restore { name, first } => self.restore(line, name, *first),
+            Command::AllocateAt { id, bytes, stream, live, offset } => {
+                let spot = Spot { live: *live, offset: *offset };
+                self.allocate_at(line, *id, *bytes, *stream, spot)
             }
         }
     }

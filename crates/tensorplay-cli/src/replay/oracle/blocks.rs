@@ -1,5 +1,6 @@
 //! Requests, frees, and the streams that use a block.
 
+use c10_core::DataPtr;
 use c10_cuda::ErrorKind;
 
 use super::Stop;
@@ -26,7 +27,19 @@ impl Machine {
         let (stream, _) = self.stream(stream, line)?;
         self.runtime.set_current_stream(stream)?;
         let before = self.allocated()?;
-        match self.allocator.allocate(bytes) {
+        let done = self.allocator.allocate(bytes);
+        self.allocated_block(id, bytes, before, done)
+    }
+
+    /// The answer to a request; `before`, so many bytes were allocated.
+    pub(super) fn allocated_block(
+        &mut self,
+        id: i64,
+        bytes: u64,
+        before: u64,
+        done: c10_cuda::Result<DataPtr>,
+    ) -> Result<Answer, Stop> {
+        match done {
             Ok(ptr) => {
                 self.print_driver_calls();
                 let block = self.allocated()?.wrapping_sub(before) as i64;

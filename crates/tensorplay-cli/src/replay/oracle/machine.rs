@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
 
 use c10_core::{DataPtr, DeviceIndex, DeviceType, Stream};
-use c10_cuda::alloc::{MempoolId, TraceAction, TraceEntry};
+use c10_cuda::alloc::{MempoolId, PoolCheckpoint, TraceAction, TraceEntry};
 use c10_cuda::driver::StreamHandle;
 use c10_cuda::driver::sim::{SimConfig, SimDriver};
 use c10_cuda::{CachingAllocator, Config, Runtime};
@@ -27,6 +27,7 @@ pub(super) struct Machine {
     pub(super) places: Places,
     /// The pools of captures under way, by the stream that each began on.
     pub(super) captures: HashMap<StreamHandle, MempoolId>,
+    pub(super) checkpoints: HashMap<String, PoolCheckpoint>,
     /// The calls of pools' own allocators since they were last printed.
     pub(super) own_calls: OwnCalls,
     /// The devices that were current.
@@ -65,6 +66,7 @@ impl Machine {
             live: HashMap::new(),
             places: Places::default(),
             captures: HashMap::new(),
+            checkpoints: HashMap::new(),
             own_calls: OwnCalls::default(),
             devices_used: BTreeSet::from([0]),
             has_history: false,
@@ -87,7 +89,14 @@ impl Machine {
 
     /// Runs a command of the calling thread's.
     pub(super) fn step(&mut self, op: &Op<'_>) -> Result<(), Stop> {
-        let answer = self.answer(op)?;
+        let answer = match self.answer(op) {
+            // As the oracle it goes on after what the allocator refuses.
+            Err(Stop::Allocator(error)) => Answer::Refused(match error.driver() {
+                Some(refused) => format!("CUDA error: {}", refused.status),
+                None => error.to_string(),
+            }),
+            answer => answer?,
+        };
         self.print_driver_calls();
         let (told, whole) = (op.told.trim_matches(BLANKS), op.text.trim_matches(BLANKS));
         match answer {

@@ -12,6 +12,7 @@ mod blocks;
 mod streams;
 mod pools;
 mod captures;
+mod checkpoints;
 mod snapshots;
 mod queries;
 mod statistics;

@@ -77,12 +77,9 @@ pub(super) fn pool_name(MempoolId { first, second }: MempoolId) -> String {
 /// What the stand-in has for an address of the simulator. Both hand out the same places: the simulator from 2^52 on,
 /// 2^47 for each device, the upper half for reservations; the stand-in from 2^44 on, 2^42 for each of eight
 /// devices, and behind them as much again for reservations.
-pub(super) fn stand_in(address: u64) -> String {
-    if address == 0 {
-        return "0".into();
-    }
-    let Some(offset) = address.checked_sub(1 << 52) else { return format!("{address:#x}") };
+pub(super) fn stand_in(address: u64) -> u64 {
+    let Some(offset) = address.checked_sub(1 << 52) else { return address };
     let (device, offset) = (offset >> 47, offset & ((1 << 47) - 1));
     let (is_reserved, offset) = (offset >> 46, offset & ((1 << 46) - 1));
-    format!("{:#x}", (1 << 44) + ((8 * is_reserved + device) << 42) + offset)
+    (1 << 44) + ((8 * is_reserved + device) << 42) + offset
 }

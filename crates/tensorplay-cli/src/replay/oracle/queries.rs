@@ -34,6 +34,7 @@ impl Machine {
             }
             Err(error) if error.kind() == ErrorKind::InvalidArgument => {
                 let address = stand_in(ptr.as_ptr().addr() as u64);
+                let address = if address == 0 { "0".to_owned() } else { format!("{address:#x}") };
                 Ok(Answer::Refused(format!("invalid device pointer: {address}")))
             }
             Err(error) => Err(error.into()),
