@@ -74,6 +74,14 @@ impl Error {
         error
     }
 
+    /// A driver's failure with a sentence of its own.
+    #[cold]
+    pub(crate) fn with_driver(driver: DriverError, message: String) -> Self {
+        let mut error = Self::new(ErrorKind::Driver, message);
+        error.0.driver = Some(driver);
+        error
+    }
+
     /// What a caller can act on.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -93,9 +101,7 @@ impl Error {
 impl From<DriverError> for Error {
     #[cold]
     fn from(driver: DriverError) -> Self {
-        let mut error = Self::new(ErrorKind::Driver, driver.to_string());
-        error.0.driver = Some(driver);
-        error
+        Self::with_driver(driver, driver.to_string())
     }
 }
 

@@ -125,7 +125,12 @@ impl CudaEvent {
     /// What the driver reports.
     pub fn synchronize(&self) -> Result<()> {
         match self.handle() {
-            Some(event) => Ok(self.runtime.driver().event_synchronize(event)?),
+            Some(event) => {
+                let driver = self.runtime.driver();
+                let waited = driver.event_synchronize(event);
+                driver.settle();
+                Ok(waited?)
+            }
             None => Ok(()),
         }
     }

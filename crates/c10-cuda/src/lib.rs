@@ -4,6 +4,7 @@
 //! - [`Runtime`]: streams, and what is current on each thread; [`CudaGuard`] and [`CudaStreamGuard`] change that
 //!   for a while.
 //! - [`CudaEvent`]: a place in the work of a stream.
+//! - [`PinnedAllocator`]: host memory that devices copy from and to ([`pinned`]).
 //! - [`CudaHooks`]: how `c10_core`'s storages and guards come to CUDA devices.
 //! - [`driver`]: the [`Driver`](driver::Driver) seam and the simulated device, [`driver::sim`], which needs no
 //!   GPU and no CUDA.
@@ -66,6 +67,7 @@ pub mod stream;
 mod event;
 mod guard;
 mod hooks;
+pub mod pinned;
 mod sync;
 
 pub use alloc::{CachingAllocator, DeviceStats};
@@ -74,4 +76,5 @@ pub use error::{Error, ErrorKind, OutOfMemory, Result};
 pub use event::CudaEvent;
 pub use guard::{CudaGuard, CudaStreamGuard};
 pub use hooks::CudaHooks;
+pub use pinned::{HostStats, PinnedAllocator};
 pub use runtime::Runtime;

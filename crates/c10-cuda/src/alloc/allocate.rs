@@ -3,6 +3,7 @@
 use super::block::Block;
 use super::callbacks::Callbacks;
 use super::device::{DeviceState, Locked};
+use super::expandable::NoAddresses;
 use super::ids::{BlockId, PoolId};
 use super::pool_allocator;
 use super::size::{REQUEST_CAP, round_size, segment_size};
@@ -31,6 +32,8 @@ pub(crate) enum Refused {
     OutOfMemory(Request),
     /// `throw_on_cudamalloc_oom` rejects it.
     Rejected(Request),
+    /// There are no addresses for another expandable segment.
+    NoAddresses(NoAddresses),
     /// The driver failed otherwise.
     Driver(DriverError),
 }
@@ -94,7 +97,7 @@ impl Locked<'_> {
     ) -> Result<BlockId, Refused> {
         let owner = request.pool.owner;
         self.pools.owner_mut(owner).pins += 1;
-        let relaxed = self.device.relaxed();
+        let relaxed = self.relaxed();
         let found = match relaxed {
             Ok(_) => match self.run_callbacks(request, callbacks) {
                 Some(id) => Ok(id),
@@ -165,6 +168,9 @@ impl Locked<'_> {
             self.stats.num_oom_rejections += 1;
             return Err(Refused::Rejected(*request));
         }
+        if self.is_expandable(request.pool) {
+            return Ok(self.grow(request)?.map_or(Segment::NoMemory, Segment::Got));
+        }
         match self.segment_memory(request)? {
             Some(ptr) => Ok(Segment::Got(self.register_segment(ptr, request))),
             None => Ok(Segment::NoMemory),
@@ -210,7 +216,11 @@ impl Locked<'_> {
     fn driver_malloc(&mut self, bytes: u64) -> Result<DevicePtr, DriverError> {
         let device = self.device;
         let call = || device.driver.malloc(device.index, bytes);
-        if self.config.release_lock_on_malloc { self.unlocked(call) } else { call() }
+        if self.config.release_lock_on_malloc {
+            self.unlocked(call)
+        } else {
+            self.driver().malloc(device.index, bytes)
+        }
     }
 }
 
@@ -221,11 +231,12 @@ impl DeviceState {
         let max_split = self.config.max_split();
         let slack = self.config.max_non_split_rounding_size;
         let size = request.size;
+        let is_expandable = self.is_expandable(request.pool);
         let pool = &mut self.pools[request.pool];
         if ages {
             pool.get_free_blocks_call_count += 1;
         }
-        pool.free.take_best_fit(&mut self.blocks, request.stream, size, |found| {
+        let fits = |found: u64| {
             if size < max_split {
                 // Large blocks are kept for large requests,
                 found < max_split
@@ -233,7 +244,13 @@ impl DeviceState {
                 // which may not waste more of them than a segment.
                 found < size.saturating_add(slack)
             }
-        })
+        };
+        if !is_expandable {
+            return pool.free.take_best_fit(&mut self.blocks, request.stream, size, fits);
+        }
+        let id = self.best_expandable_fit(request).filter(|id| fits(self.blocks[*id].size))?;
+        self.remove_free(id);
+        Some(id)
     }
 
     fn register_segment(&mut self, ptr: DevicePtr, request: &Request) -> BlockId {
@@ -291,9 +308,12 @@ impl DeviceState {
     pub(crate) fn hand_out_cut(&mut self, found: BlockId, request: &Request, cut: bool) -> BlockId {
         let is_small = request.pool.is_small;
         let already_split = self.blocks[found].is_split();
+        let is_expandable = self.blocks[found].expandable.is_some();
         let id = if cut {
             let id = self.split(found, request.size);
-            if already_split {
+            if is_expandable {
+                // Free parts of such segments can be given back.
+            } else if already_split {
                 self.stats.inactive_split_bytes.decrease(is_small, request.size as i64);
             } else {
                 let rest = self.blocks[found].size as i64;
@@ -302,7 +322,7 @@ impl DeviceState {
             }
             id
         } else {
-            if already_split {
+            if already_split && !is_expandable {
                 let size = self.blocks[found].size as i64;
                 self.stats.inactive_split_bytes.decrease(is_small, size);
                 self.stats.inactive_split.decrease(is_small, 1);

@@ -63,6 +63,11 @@ impl Block {
         !self.allocated && self.event_count == 0 && self.stream_uses.is_empty()
     }
 
+    /// The expandable segment that it is a part of; asked only of such blocks.
+    pub(crate) fn of_expandable(&self) -> ExpandableId {
+        self.expandable.expect("only blocks of expandable segments grow and shrink")
+    }
+
     /// The address after its last byte.
     pub(crate) fn end(&self) -> u64 {
         self.ptr + self.size

@@ -91,32 +91,31 @@ impl Device {
         self.captures.load(Ordering::Relaxed) > 0
     }
 
-    /// Makes this thread's calls disturb no capture, where one is under way.
-    pub(crate) fn relaxed(&self) -> Result<Option<RelaxedMode<'_>>, DriverError> {
-        if !self.captures_under_way() {
-            return Ok(None);
-        }
-        let driver = &*self.driver;
-        let before = driver.exchange_capture_mode(CaptureMode::Relaxed)?;
-        Ok(Some(RelaxedMode { driver, before }))
-    }
-
-    /// The capture that a stream takes part in. One that is gone takes part in none.
-    pub(crate) fn capture_of(&self, stream: StreamHandle) -> Result<Option<u64>, DriverError> {
-        match self.driver.capture_state(stream) {
-            Ok(CaptureState::None) | Err(DriverError { status: Status::InvalidHandle, .. }) => Ok(None),
-            Ok(CaptureState::Active { id } | CaptureState::Invalidated { id }) => Ok(Some(id)),
-            Err(error) => Err(error),
-        }
-    }
-
     /// The calling thread's current stream.
     fn current_stream(&self) -> StreamHandle {
         current::existing(self.runtime).map_or(StreamHandle::default_of(0), |current| current.stream)
     }
 }
 
-impl Locked<'_> {
+impl<'a> Locked<'a> {
+    /// Makes this thread's calls disturb no capture, where one is under way.
+    pub(crate) fn relaxed(&self) -> Result<Option<RelaxedMode<'a>>, DriverError> {
+        if !self.device.captures_under_way() {
+            return Ok(None);
+        }
+        let before = self.driver().exchange_capture_mode(CaptureMode::Relaxed)?;
+        Ok(Some(RelaxedMode { driver: &*self.device.driver, before }))
+    }
+
+    /// The capture that a stream takes part in. One that is gone takes part in none.
+    pub(crate) fn capture_of(&self, stream: StreamHandle) -> Result<Option<u64>, DriverError> {
+        match self.driver().capture_state(stream) {
+            Ok(CaptureState::None) | Err(DriverError { status: Status::InvalidHandle, .. }) => Ok(None),
+            Ok(CaptureState::Active { id } | CaptureState::Invalidated { id }) => Ok(Some(id)),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The calling thread's current stream and the capture that it takes part in, if the device has captures
     /// (`is_capture_context`).
     #[inline]
@@ -125,7 +124,7 @@ impl Locked<'_> {
             return Ok(None);
         }
         let stream = self.device.current_stream();
-        Ok(self.device.capture_of(stream)?.map(|capture| (stream, capture)))
+        Ok(self.capture_of(stream)?.map(|capture| (stream, capture)))
     }
 
     /// Whether an allocation for a stream is made in a capture.
@@ -134,7 +133,7 @@ impl Locked<'_> {
         if self.active_captures == 0 {
             return Ok(false);
         }
-        Ok(self.capture_context()?.is_some() || self.device.capture_of(self.stream(stream))?.is_some())
+        Ok(self.capture_context()?.is_some() || self.capture_of(self.stream(stream))?.is_some())
     }
 
     /// Defers a freed block that streams use, where that happens in a capture or a stream that uses it captures:
@@ -151,7 +150,7 @@ impl Locked<'_> {
 
     fn capturing_use(&self, id: BlockId) -> Result<Option<(StreamHandle, u64)>, DriverError> {
         for &stream in &self.blocks[id].stream_uses {
-            if let Some(capture) = self.device.capture_of(stream)? {
+            if let Some(capture) = self.capture_of(stream)? {
                 return Ok(Some((stream, capture)));
             }
         }
@@ -164,7 +163,7 @@ impl Locked<'_> {
         let mut over = Vec::new();
         for deferred in &self.deferred {
             let is_of = owner.is_none_or(|owner| self.blocks[deferred.block].pool.owner == owner);
-            if is_of && self.device.capture_of(deferred.stream)? != Some(deferred.capture) {
+            if is_of && self.capture_of(deferred.stream)? != Some(deferred.capture) {
                 over.push(deferred.block);
             }
         }

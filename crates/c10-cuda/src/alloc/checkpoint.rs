@@ -219,6 +219,7 @@ impl Locked<'_> {
 
     fn adopt(&mut self, device: &Arc<Device>, id: BlockId, reports: &mut Vec<Reported>) -> DataPtr {
         let (ptr, size) = (self.blocks[id].ptr, self.blocks[id].size);
+        self.tell_handed_out(id);
         reports.push(Reported::new(self, ptr, size as i64));
         self.own(device, id, ptr)
     }

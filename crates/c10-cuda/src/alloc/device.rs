@@ -1,14 +1,16 @@
 //! [`Device`]: one device's state under its lock. The rules of the state:
 //!
 //! - **I1.** The blocks of a segment tile it: linked both ways, addresses without gaps, of one stream, pool and
-//!   registration. Every block belongs to one segment.
-//! - **I2.** Of two neighbours at least one is not free.
-//! - **I3.** A pool's free set holds the free blocks of the pool, each under its present key, and no others.
+//!   registration. Every block belongs to one segment. Those of an expandable segment tile all its addresses; the
+//!   mapped ones are just the pages that have memory behind them.
+//! - **I2.** No two neighbours are both free and alike mapped or unmapped.
+//! - **I3.** A pool's free set holds the free mapped blocks of the pool, each under its present key, and no others;
+//!   its unmapped set those that are not mapped. A block that is not free is mapped.
 //! - **I4.** A block's `event_count` is the number of its entries in the event queues. A block that is handed
 //!   out has none. A freed block with streams left in `stream_uses` is listed once, in `unrecorded`, `stranded` or
 //!   `deferred`. `graph_uses` are uses of blocks that are not free. An entry of `raw` leads to a block that is handed out, at its address.
 //! - **I5.** The statistics are the sums over the blocks and segments.
-//! - **I6.** `total_allocated` is the sum of all segments, and what the driver has given and not got back.
+//! - **I6.** `total_allocated` is the sum of all mapped blocks, and what the driver has given and not got back.
 //!
 //! - **I7.** A private pool is there while it has a use, a segment, a scope or an allocation under way, and is
 //!   freeable when it has no use. Its `segments` are those of its blocks.
@@ -18,6 +20,7 @@
 //! Under the lock only the driver is called, and the clock of a recorded history. Observers, callbacks, trackers,
 //! providers of stacks and deleters run without it.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -28,6 +31,7 @@ use super::address_map::AddressMap;
 use super::block_table::BlockTable;
 use super::capture::Deferred;
 use super::context::ContextGate;
+use super::expandable::ExpandableTable;
 use super::ids::{BlockId, PoolId};
 use super::mempool_id::MempoolId;
 use super::owner::OwnerTable;
@@ -36,7 +40,7 @@ use super::stats::DeviceStats;
 use super::trace::TraceAction;
 use super::trace_ring::TraceRing;
 use crate::config::Config;
-use crate::driver::{Driver, DriverError, EventHandle, NodeId, StreamHandle};
+use crate::driver::{DevicePtr, Driver, DriverError, EventHandle, NodeId, StreamHandle};
 use crate::runtime::Runtime;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
@@ -49,6 +53,8 @@ pub(crate) struct Device {
     pub(crate) runtime: u64,
     /// How many captures are under way on all devices of the allocator.
     pub(crate) captures: Arc<AtomicUsize>,
+    /// Whether the driver's witness wants to know of blocks.
+    watched: bool,
     /// Who says where the program is. Asked before the lock is taken.
     pub(crate) contexts: ContextGate,
     state: Mutex<DeviceState>,
@@ -61,6 +67,7 @@ pub(crate) struct DeviceState {
     pub(crate) config: Config,
     pub(crate) blocks: BlockTable,
     pub(crate) pools: PoolTable,
+    pub(crate) expandable: ExpandableTable,
     pub(crate) stats: DeviceStats,
     /// The largest `total_allocated` that is allowed, where a memory fraction is set.
     pub(crate) limit: Option<u64>,
@@ -114,6 +121,7 @@ impl Device {
             config,
             blocks: BlockTable::default(),
             pools: PoolTable::new(order),
+            expandable: ExpandableTable::default(),
             stats: DeviceStats { max_split_size, ..DeviceStats::default() },
             limit: None,
             fraction: 1.0,
@@ -138,11 +146,13 @@ impl Device {
             steps: 0,
         };
         let (driver, runtime) = (Arc::clone(runtime.driver()), runtime.id());
-        Self { index, driver, runtime, captures, contexts: ContextGate::default(), state: Mutex::new(state) }
+        let watched = driver.witness().is_some_and(|witness| witness.watches());
+        let contexts = ContextGate::default();
+        Self { index, driver, runtime, captures, watched, contexts, state: Mutex::new(state) }
     }
 
     pub(crate) fn lock(&self) -> Locked<'_> {
-        Locked { device: self, guard: Some(lock(&self.state)) }
+        Locked { device: self, guard: Some(lock(&self.state)), called: Cell::new(false) }
     }
 }
 
@@ -151,11 +161,13 @@ impl Drop for Device {
     fn drop(&mut self) {
         let mut locked = self.lock();
         // A driver that is gone or refuses keeps its memory: there is nobody left to tell.
-        let _relaxed = self.relaxed();
+        let _relaxed = locked.relaxed();
         if locked.synchronize_and_free_events(None).is_err() {
             let _ = locked.synchronize_devices();
         }
         let _ = locked.release_all_blocks();
+        let _ = locked.release_unmapped_segments();
+        locked.expandable.settle(&*self.driver);
         let queued = locked.event_queues.iter().flat_map(|(_, queue)| queue).map(|(event, _)| event);
         for event in locked.idle_events.iter().chain(queued) {
             let _ = self.driver.event_destroy(*event);
@@ -201,6 +213,8 @@ pub(crate) struct Locked<'a> {
     pub(crate) device: &'a Device,
     /// `None` only inside `unlocked`.
     guard: Option<MutexGuard<'a, DeviceState>>,
+    /// Whether the driver was called: work may have run then, and have left what it owned.
+    called: Cell<bool>,
 }
 
 impl Locked<'_> {
@@ -208,6 +222,7 @@ impl Locked<'_> {
     pub(crate) fn unlocked<R>(&mut self, call: impl FnOnce() -> R) -> R {
         let caller = self.trace.caller();
         self.give_up();
+        self.called.set(true);
         let result = call();
         self.guard = Some(lock(&self.device.state));
         self.trace.set_caller(caller);
@@ -226,7 +241,29 @@ impl Locked<'_> {
     }
 
     pub(crate) fn driver(&self) -> &dyn Driver {
+        self.called.set(true);
         &*self.device.driver
+    }
+
+    /// Tells a driver that watches of a block that is handed out.
+    #[inline]
+    pub(crate) fn tell_handed_out(&self, id: BlockId) {
+        if self.device.watched
+            && let Some(witness) = self.device.driver.witness()
+        {
+            let block = &self.blocks[id];
+            witness.handed_out(DevicePtr(block.ptr), block.requested, self.stream(block.stream));
+        }
+    }
+
+    /// Tells it of one that is taken back.
+    #[inline]
+    pub(crate) fn tell_taken_back(&self, address: u64) {
+        if self.device.watched
+            && let Some(witness) = self.device.driver.witness()
+        {
+            witness.taken_back(DevicePtr(address));
+        }
     }
 
     /// The invariants, in debug builds: at every step while blocks are few, at every 64th when they are many.
@@ -257,8 +294,13 @@ impl DerefMut for Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
+        // Without the lock the device may end. What work owned may be memory of it, whose end takes the lock.
+        let called = self.called.get().then(|| Arc::clone(&self.device.driver));
         if self.guard.is_some() {
             self.give_up();
+        }
+        if let Some(driver) = called {
+            driver.settle();
         }
     }
 }

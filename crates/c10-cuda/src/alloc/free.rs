@@ -24,6 +24,7 @@ impl Locked<'_> {
             self.stats.oversize_allocations.decrease(1);
         }
         self.record(TraceAction::FreeRequested, pool, ptr, requested, stream);
+        self.tell_taken_back(ptr);
         if waits {
             self.insert_events(id);
         } else {
@@ -45,20 +46,13 @@ impl DeviceState {
         let block = &self.blocks[id];
         debug_assert!(block.is_free());
         let (size, requested, pool) = (block.size as i64, block.requested as i64, block.pool);
-        let (prev, next, is_small) = (block.prev, block.next, pool.is_small);
+        let (is_small, is_expandable) = (pool.is_small, block.expandable.is_some());
         self.record(TraceAction::FreeCompleted, pool, block.ptr, block.requested, block.stream);
         if !self.graph_uses.is_empty() {
             self.graph_uses.remove(&id);
         }
 
-        let mut split_blocks = 0;
-        let mut split_bytes = 0;
-        for neighbour in [prev, next].into_iter().flatten() {
-            if let Some(subsumed) = self.try_merge(id, neighbour) {
-                split_blocks -= 1;
-                split_bytes -= subsumed as i64;
-            }
-        }
+        let (mut split_blocks, mut split_bytes) = self.merge_neighbours(id);
         self.insert_free(id);
         let block = &self.blocks[id];
         if block.is_split() {
@@ -66,19 +60,39 @@ impl DeviceState {
             split_bytes += block.size as i64;
         }
         let stats = &mut self.stats;
-        stats.inactive_split.change(is_small, split_blocks);
-        stats.inactive_split_bytes.change(is_small, split_bytes);
+        if !is_expandable {
+            stats.inactive_split.change(is_small, split_blocks);
+            stats.inactive_split_bytes.change(is_small, split_bytes);
+        }
         stats.active.decrease(is_small, 1);
         stats.active_bytes.decrease(is_small, size);
         stats.requested_bytes.decrease(is_small, requested);
     }
 
+    /// Makes a block, which is in no set, one with its free neighbours that are mapped or unmapped as it is. What
+    /// that changes in the number and the bytes of free blocks.
+    pub(crate) fn merge_neighbours(&mut self, id: BlockId) -> (i64, i64) {
+        let (prev, next) = (self.blocks[id].prev, self.blocks[id].next);
+        let mut change = (0, 0);
+        for neighbour in [prev, next].into_iter().flatten() {
+            if let Some(subsumed) = self.try_merge(id, neighbour) {
+                change = (change.0 - 1, change.1 - subsumed as i64);
+            }
+        }
+        change
+    }
+
     /// Makes the free neighbour `from` a part of `into`, and gives its size.
     fn try_merge(&mut self, into: BlockId, from: BlockId) -> Option<u64> {
-        if !self.blocks[from].is_free() {
+        let neighbour = &self.blocks[from];
+        if !neighbour.is_free() || neighbour.mapped != self.blocks[into].mapped {
             return None;
         }
-        self.remove_free(from);
+        if neighbour.mapped {
+            self.remove_free(from);
+        } else {
+            self.remove_unmapped(from);
+        }
         let Block { ptr, size, prev, next, .. } = self.blocks[from];
         self.blocks.remove(from);
         let block = &mut self.blocks[into];

@@ -48,6 +48,13 @@ impl FreeSet {
         Some(blocks.at(index).0)
     }
 
+    /// The block of the same stream that follows one in the order; both are in the set.
+    pub(crate) fn next(&self, blocks: &BlockTable, id: BlockId) -> Option<BlockId> {
+        let at = self.find(blocks[id].stream).ok()?;
+        let index = self.streams[at].1.next(blocks, id.index)?;
+        Some(blocks.at(index).0)
+    }
+
     /// Takes out the first block of a stream that has at least `size` bytes, if its size is one that `fits`.
     #[inline]
     pub(crate) fn take_best_fit(

@@ -33,6 +33,7 @@ impl DeviceState {
                 head.mapped || head.expandable.is_some(),
                 "I1: {head:?} is of a segment that cannot grow"
             );
+            self.check_i1_expandable(head);
             seen += 1;
             while let Some(next) = block.next {
                 let after = &self.blocks[next];
@@ -52,10 +53,33 @@ impl DeviceState {
         assert_eq!(seen, self.blocks.len(), "I1: every block belongs to a segment");
     }
 
+    fn check_i1_expandable(&self, head: &Block) {
+        let Some(expandable) = head.expandable else { return };
+        let segment = &self.expandable[expandable];
+        assert_eq!(head.ptr, segment.base(), "I1: {head:?} begins its segment");
+        let (mut end, mut mapped) = (head.ptr, 0);
+        let mut at = Some(head);
+        while let Some(block) = at {
+            end = block.end();
+            if block.mapped {
+                mapped += block.size;
+            } else {
+                let offset = block.ptr - segment.base();
+                let whole =
+                    offset.is_multiple_of(segment.page()) && block.size.is_multiple_of(segment.page());
+                assert!(whole, "I1: {block:?} is of whole pages");
+            }
+            at = block.next.map(|next| &self.blocks[next]);
+        }
+        assert_eq!(end - segment.base(), segment.bytes(), "I1: the blocks of {head:?} tile all addresses");
+        assert_eq!(mapped, segment.mapped_bytes(), "I1: what is mapped of the segment of {head:?}");
+    }
+
     fn check_i2_merged(&self) {
         for (_, block) in self.blocks.iter() {
-            let next_is_free = block.next.is_some_and(|next| self.blocks[next].is_free());
-            assert!(!(block.is_free() && next_is_free), "I2: {block:?} should be one with the next");
+            let next = block.next.map(|next| &self.blocks[next]);
+            let joins = next.is_some_and(|next| next.is_free() && next.mapped == block.mapped);
+            assert!(!(block.is_free() && joins), "I2: {block:?} should be one with the next");
         }
     }
 
@@ -63,14 +87,19 @@ impl DeviceState {
         let mut free = 0;
         for (id, block) in self.blocks.iter() {
             let pool = &self.pools[block.pool];
-            assert_eq!(pool.free.contains(&self.blocks, id), block.is_free(), "I3: {block:?}");
+            assert!(block.mapped || block.is_free(), "I3: {block:?} has no memory behind it");
+            assert_eq!(
+                pool.free.contains(&self.blocks, id),
+                block.is_free() && block.mapped,
+                "I3: {block:?}"
+            );
+            assert_eq!(pool.unmapped.contains(id, block), !block.mapped, "I3: {block:?}");
             free += usize::from(block.is_free());
         }
-        assert_eq!(
-            self.pools.iter().map(|pool| pool.free.len()).sum::<usize>(),
-            free,
-            "I3: the sets hold nothing else"
-        );
+        let sets = self.pools.iter().map(|pool| pool.free.len() + pool.unmapped.len());
+        assert_eq!(sets.sum::<usize>(), free, "I3: the sets hold nothing else");
+        let heads = self.heads().filter(|(_, head)| head.expandable.is_some()).count();
+        assert_eq!(self.expandable.iter().count(), heads, "I1: every expandable segment has blocks");
     }
 
     fn check_i4_events(&self) {
@@ -109,8 +138,11 @@ impl DeviceState {
                 sums.allocation.increase(is_small, 1);
                 sums.allocated_bytes.increase(is_small, size);
             }
+            if !block.mapped {
+                continue;
+            }
             if block.is_free() {
-                if block.is_split() {
+                if block.is_split() && block.expandable.is_none() {
                     sums.inactive_split.increase(is_small, 1);
                     sums.inactive_split_bytes.increase(is_small, size);
                 }
@@ -119,7 +151,7 @@ impl DeviceState {
                 sums.active_bytes.increase(is_small, size);
                 sums.requested_bytes.increase(is_small, block.requested as i64);
             }
-            if block.prev.is_none() {
+            if block.prev.is_none() && block.expandable.is_none() {
                 sums.segment.increase(is_small, 1);
             }
             sums.reserved_bytes.increase(is_small, size);
@@ -163,7 +195,8 @@ impl DeviceState {
     }
 
     fn check_i6_total(&self) {
-        let segments: u64 = self.blocks.iter().map(|(_, block)| block.size).sum();
+        let mapped = self.blocks.iter().filter(|(_, block)| block.mapped);
+        let segments: u64 = mapped.map(|(_, block)| block.size).sum();
         assert_eq!(self.total_allocated, segments, "I6");
     }
 }

@@ -32,6 +32,7 @@ mod pool_order;
 mod pool_allocator;
 mod pool;
 mod scopes;
+mod expandable;
 mod device;
 mod owner;
 mod allocate;
@@ -76,6 +77,7 @@ pub use snapshot::{BlockInfo, BlockState, SegmentInfo, Snapshot};
 pub use stats::DeviceStats;
 pub use summary::memory_summary;
 pub use trace::{CompileContext, History, TraceAction, TraceEntry, TraceTracker};
+pub(crate) use trace_ring::now as clock_now;
 
 use std::fmt;
 use std::ptr;
@@ -117,7 +119,7 @@ impl CachingAllocator {
     /// An allocator for the devices of a driver, with a [`Runtime`] of its own.
     ///
     /// # Errors
-    /// [`ErrorKind::NotImplemented`] for a configuration that asks for expandable segments or the `cudaMallocAsync`
+    /// [`ErrorKind::NotImplemented`] for a configuration that asks for the `cudaMallocAsync`
     /// backend; [`ErrorKind::Config`] for one whose numbers are out of range; what the driver
     /// reports.
     pub fn new(driver: Arc<dyn Driver>, config: Config) -> Result<Self> {
@@ -343,14 +345,13 @@ fn record_use(device: &Device, index: u32, stream: StreamHandle) -> Result<()> {
 
 /// What observers are told of a new block, and its address.
 fn handed_out(locked: &Locked<'_>, id: BlockId) -> (u64, Reported) {
+    locked.tell_handed_out(id);
     let block = &locked.blocks[id];
     (block.ptr, Reported::new(locked, block.ptr, block.size as i64))
 }
 
 fn refuse_unsupported(config: &Config) -> Result<()> {
-    let what = if config.expandable_segments {
-        "expandable_segments:True"
-    } else if config.backend == Backend::CudaMallocAsync {
+    let what = if config.backend == Backend::CudaMallocAsync {
         "backend:cudaMallocAsync"
     } else {
         return Ok(());

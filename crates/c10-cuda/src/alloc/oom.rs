@@ -6,6 +6,7 @@ use c10_core::bytes::format_size;
 use super::allocate::{Refused, Request};
 use super::callbacks::Callbacks;
 use super::device::Locked;
+use super::expandable::NoAddresses;
 use super::report::report_out_of_memory;
 use super::trace::TraceAction;
 use crate::driver::{DriverError, MemoryInfo};
@@ -19,12 +20,17 @@ const HINT: &str = " If reserved but unallocated memory is large try setting \
 const OWN_HINT: &str = " The custom allocator backing this MemPool returned nullptr. Check preceding allocator \
     warnings or logs for the underlying cause. This can indicate an allocator-specific error or memory \
     constraint, even when device-wide free memory is available.";
+const EXPANDABLE_HINT: &str = " expandable_segments is enabled. If instead the process is running out of virtual \
+    address space (VSZ), expandable segments may be over-reserving VA (each segment reserves ~9/8 of device memory, \
+    times the number of streams); reduce it via PYTORCH_CUDA_ALLOC_CONF expandable_segments_reserve / \
+    expandable_segments_reserve_by_class.";
 
 /// Ends a request that is refused: gives up the lock, tells the observers, makes the error.
 pub(crate) fn refuse(locked: Locked<'_>, refused: Refused, callbacks: &Callbacks) -> Error {
     let device = locked.device.index;
     let error = match refused {
         Refused::Driver(error) => Err(error),
+        Refused::NoAddresses(numbers) => Ok(no_addresses(device, &numbers)),
         Refused::TooLarge(requested) => Ok(too_large(device, requested)),
         Refused::Rejected(request) => rejected(locked, &request, callbacks),
         Refused::OutOfMemory(request) => out_of_memory(locked, &request, callbacks),
@@ -50,6 +56,7 @@ fn out_of_memory(
     callbacks: &Callbacks,
 ) -> Result<Error, DriverError> {
     let numbers = numbers(&locked, request)?;
+    let hint = hint(&locked, request, &numbers)?;
     locked.record(TraceAction::Oom, request.pool, numbers.device_free, request.size, request.stream);
     locked.stats.num_ooms += 1;
     // Beyond the limit it was not asked.
@@ -57,7 +64,7 @@ fn out_of_memory(
     let is_own = was_asked && locked.pools.owner(request.pool.owner).allocator.is_some();
     drop(locked);
     tell(&numbers, callbacks);
-    let text = text(&numbers) + if is_own { OWN_HINT } else { "" };
+    let text = text(&numbers, &hint) + if is_own { OWN_HINT } else { "" };
     Ok(Error::oom(numbers, text))
 }
 
@@ -67,6 +74,38 @@ pub(crate) fn too_large(device: DeviceIndex, requested: u64) -> Error {
         OutOfMemory { device, requested, ..OutOfMemory::default() },
         "CUDA out of memory. Tried to allocate more than 1EB memory.".into(),
     )
+}
+
+/// The error of a request for which there are no addresses left.
+fn no_addresses(device: DeviceIndex, numbers: &NoAddresses) -> Error {
+    let NoAddresses { error, bytes, segments, reserved } = *numbers;
+    let text = format!(
+        "There are no addresses for another expandable segment of {} on device {device}, which has {segments} of \
+         them with {} of addresses. This is no lack of memory: set expandable_segments_reserve or \
+         expandable_segments_reserve_by_class, or use fewer streams and pools.",
+        format_size(bytes),
+        format_size(reserved),
+    );
+    Error::with_driver(error, text)
+}
+
+/// What PyTorch advises.
+fn hint(locked: &Locked<'_>, request: &Request, numbers: &OutOfMemory) -> Result<String, DriverError> {
+    if !locked.is_expandable(request.pool) {
+        return Ok(HINT.into());
+    }
+    let limit = locked.reserve_limit(request.stream)?;
+    if !limit.is_set || numbers.tried <= limit.bytes || numbers.tried > numbers.device_total {
+        return Ok(EXPANDABLE_HINT.into());
+    }
+    let whose = limit.class.map_or("this stream".into(), |class| format!("stream reserve class '{class}'"));
+    Ok(format!(
+        " This allocation exceeds the expandable-segment reserve of {} for {whose}, and a single allocation cannot \
+         span expandable segments. Raise PYTORCH_CUDA_ALLOC_CONF expandable_segments_reserve or \
+         expandable_segments_reserve_by_class (or unset it) so that a segment is at least {}.",
+        format_size(limit.bytes),
+        format_size(numbers.tried),
+    ))
 }
 
 fn tell(numbers: &OutOfMemory, callbacks: &Callbacks) {
@@ -91,7 +130,7 @@ fn numbers(locked: &Locked<'_>, request: &Request) -> Result<OutOfMemory, Driver
     })
 }
 
-fn text(numbers: &OutOfMemory) -> String {
+fn text(numbers: &OutOfMemory, hint: &str) -> String {
     let allowed = numbers.allowed.map_or(String::new(), |bytes| format!("{} allowed; ", format_size(bytes)));
     // PyTorch counts what is free in private pools as allocated.
     let private = match numbers.private {
@@ -104,7 +143,7 @@ fn text(numbers: &OutOfMemory) -> String {
     format!(
         "CUDA out of memory. Tried to allocate {}. GPU {} has a total capacity of {} of which {} is free. \
          {allowed}Of the allocated memory {} is allocated by PyTorch, {private}and {} is reserved by PyTorch but \
-         unallocated.{HINT}",
+         unallocated.{hint}",
         format_size(numbers.tried),
         numbers.device,
         format_size(numbers.device_total),

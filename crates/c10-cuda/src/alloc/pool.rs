@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Index, IndexMut};
 
+use super::expandable::UnmappedSet;
 use super::free_set::FreeSet;
 use super::ids::PoolId;
 use super::mempool_id::MempoolId;
@@ -17,13 +18,15 @@ use crate::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct BlockPool {
     pub(crate) free: FreeSet,
+    /// Blocks of expandable segments that have no memory behind them.
+    pub(crate) unmapped: UnmappedSet,
     /// Searches so far; counted only where old blocks are collected. A block's age is counted in them.
     pub(crate) get_free_blocks_call_count: u64,
 }
 
 impl BlockPool {
     pub(crate) fn new(order: OrderOfEquals) -> Self {
-        Self { free: FreeSet::new(order), get_free_blocks_call_count: 0 }
+        Self { free: FreeSet::new(order), unmapped: UnmappedSet::default(), get_free_blocks_call_count: 0 }
     }
 }
 

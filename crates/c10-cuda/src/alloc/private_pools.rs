@@ -169,7 +169,7 @@ impl Locked<'_> {
             self.pools.owner_mut(slot).empty_later = true;
             return Ok(());
         }
-        let _relaxed = self.device.relaxed()?;
+        let _relaxed = self.relaxed()?;
         let waited = self.synchronize_and_free_events(Some(slot));
         waited.and(self.release_freeable(id))
     }

@@ -6,7 +6,7 @@ use super::device::DeviceState;
 use super::ids::BlockId;
 use super::{CachingAllocator, DeviceStats, History, MempoolId, Snapshot, TraceTracker, memory_summary, oom};
 use crate::driver::{DevicePtr, DriverError, MemoryInfo};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 
 /// # Errors
 /// All calls that name a device return [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when
@@ -74,12 +74,14 @@ impl CachingAllocator {
     /// The first address and the size in bytes of the segment that holds the memory (`getBaseAllocation`).
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for memory that is not this allocator's.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for memory that is not this allocator's;
+    /// [`ErrorKind::NotImplemented`](crate::ErrorKind::NotImplemented) for memory of an expandable segment, which
+    /// is no one allocation of the driver.
     pub fn base_allocation(&self, ptr: &DataPtr) -> Result<(DevicePtr, u64)> {
         let (device, index) = self.own_block(ptr, "base_allocation")?;
         let locked = device.lock();
         let id = locked.blocks.id_at(index).expect("a context is out, so its slot holds a block");
-        Ok(locked.segment_of(id))
+        locked.segment_of(id)
     }
 
     /// [`base_allocation`](Self::base_allocation) for memory of a raw call.
@@ -89,7 +91,7 @@ impl CachingAllocator {
     pub fn base_allocation_raw(&self, ptr: DevicePtr) -> Result<(DevicePtr, u64)> {
         let found = self.find_raw(|state| state.raw.get(&ptr.0).copied());
         let (locked, id) = found.ok_or_else(|| oom::foreign("base_allocation_raw", &ptr.to_string()))?;
-        Ok(locked.segment_of(id))
+        locked.segment_of(id)
     }
 
     /// All segments and blocks, and what was recorded, if that is asked for; the devices one after the other.
@@ -161,8 +163,14 @@ impl CachingAllocator {
 
 impl DeviceState {
     /// The segment of a block: its first address and its size.
-    fn segment_of(&self, id: BlockId) -> (DevicePtr, u64) {
+    fn segment_of(&self, id: BlockId) -> Result<(DevicePtr, u64)> {
         let mut first = &self.blocks[id];
+        if first.expandable.is_some() {
+            return Err(Error::new(
+                ErrorKind::NotImplemented,
+                format!("base_allocation: the memory at {:#x} is of an expandable segment", first.ptr),
+            ));
+        }
         while let Some(prev) = first.prev {
             first = &self.blocks[prev];
         }
@@ -170,6 +178,6 @@ impl DeviceState {
         while let Some(next) = last.next {
             last = &self.blocks[next];
         }
-        (DevicePtr(first.ptr), last.end() - first.ptr)
+        Ok((DevicePtr(first.ptr), last.end() - first.ptr))
     }
 }

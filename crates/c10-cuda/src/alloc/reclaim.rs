@@ -2,13 +2,14 @@
 //! Giving segments back to the driver: `empty_cache`, the rungs of the ladder, garbage collection.
 
 use super::allocate::Request;
+use super::block::Block;
 use super::device::Locked;
 use super::ids::{BlockId, PoolId};
 use super::mempool_id::{MempoolId, PoolFilter};
 use super::pool_allocator;
 use super::scopes::Scope;
 use super::trace::TraceAction;
-use crate::driver::{DevicePtr, DriverError};
+use crate::driver::{CaptureState, DevicePtr, DriverError};
 
 impl Locked<'_> {
     /// Waits for all streams that blocks wait for, and gives back every segment that is wholly free, of private
@@ -26,8 +27,10 @@ impl Locked<'_> {
             }
             return Ok(());
         }
-        let _relaxed = self.device.relaxed()?;
+        let _relaxed = self.relaxed()?;
         let waited = self.synchronize_and_free_events(None);
+        let device = self.device;
+        self.expandable.settle(&*device.driver);
         waited.and(self.release_blocks())
     }
 
@@ -82,18 +85,35 @@ impl Locked<'_> {
 
     fn release_those(&mut self, free: Vec<BlockId>) -> Result<(), DriverError> {
         free.into_iter().fold(Ok(()), |result, id| {
-            if self.is_releasable(id) { result.and(self.release_block(id)) } else { result }
+            let released = if self.is_releasable(id) {
+                self.release_block(id)
+            } else if self.can_shrink(id) {
+                self.shrink(id)
+            } else {
+                Ok(())
+            };
+            result.and(released)
         })
     }
 
-    /// Whether a block is there, free, and all of its segment. It may have gone while the lock was given up.
+    /// Whether a block is there, free, and all of a segment that cannot grow. It may have gone while the lock was
+    /// given up.
     fn is_releasable(&self, id: BlockId) -> bool {
-        self.blocks.get(id).is_some_and(|block| block.is_free() && !block.is_split())
+        self.blocks.get(id).is_some_and(|b| b.is_free() && !b.is_split() && b.expandable.is_none())
+    }
+
+    /// Whether a block is there, free, and of an expandable segment whose stream can be waited for: one that
+    /// captures cannot.
+    fn can_shrink(&self, id: BlockId) -> bool {
+        let Some(block) = self.blocks.get(id).filter(|b| b.is_free() && b.mapped) else { return false };
+        let is_quiet = || self.driver().capture_state(self.stream(block.stream)) == Ok(CaptureState::None);
+        block.expandable.is_some() && (!self.device.captures_under_way() || is_quiet())
     }
 
     /// Gives the segment at an address back if it is wholly free, and says whether it was.
     pub(crate) fn release_segment(&mut self, base: u64) -> Result<bool, DriverError> {
-        let is_it = |id: &BlockId| self.blocks[*id].ptr == base && !self.blocks[*id].is_split();
+        let is_whole = |block: &Block| block.expandable.is_none() && !block.is_split();
+        let is_it = |id: &BlockId| self.blocks[*id].ptr == base && is_whole(&self.blocks[*id]);
         let found = self.pools.iter().flat_map(|pool| pool.free.iter(&self.blocks)).find(is_it);
         match found {
             Some(id) => self.release_block(id).map(|()| true),
@@ -108,7 +128,7 @@ impl Locked<'_> {
         let wanted = request.size.max(max_split);
         let stream = request.stream;
         if let Some(id) = self.pools[request.pool].free.best_fit(&self.blocks, stream, wanted) {
-            if self.blocks[id].is_split() {
+            if self.blocks[id].is_split() || self.blocks[id].expandable.is_some() {
                 return Ok(false);
             }
             self.release_block(id)?;
@@ -144,7 +164,7 @@ impl Locked<'_> {
         let mut candidates: Vec<(BlockId, u64)> = pool
             .free
             .iter(&self.blocks)
-            .filter(|id| !self.blocks[*id].is_split())
+            .filter(|id| !self.blocks[*id].is_split() && self.blocks[*id].expandable.is_none())
             .map(|id| (id, calls - self.blocks[id].gc_count_base))
             .collect();
         while reclaimed < target && !candidates.is_empty() {

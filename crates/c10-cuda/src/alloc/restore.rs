@@ -45,6 +45,7 @@ impl CachingAllocator {
         let mut owners = Vec::new();
         for segment in segments {
             for (id, address) in locked.restore_segment(segment) {
+                locked.tell_handed_out(id);
                 owners.push(locked.own(device, id, address));
             }
         }

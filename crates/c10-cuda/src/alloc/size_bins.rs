@@ -6,6 +6,7 @@
 //! it is long.
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use super::block::Block;
 use super::block_table::{BlockTable, Links, NOWHERE};
@@ -230,6 +231,20 @@ impl SizeBins {
             next = blocks.links_of(next).next;
         }
         (next != NOWHERE).then_some(next)
+    }
+
+    /// The block that follows the one of a slot, which is there.
+    pub(crate) fn next(&self, blocks: &BlockTable, index: u32) -> Option<u32> {
+        let block = blocks.at(index).1;
+        let at = bin_of(block.size);
+        let bin = self.bins[at];
+        let next = if bin.is_tree {
+            let behind = (Bound::Excluded((self.key(block), index)), Bound::Unbounded);
+            self.trees[bin.first as usize].range(behind).next().map(|(_, index)| *index)
+        } else {
+            Some(blocks.links_of(index).next).filter(|next| *next != NOWHERE)
+        };
+        next.or_else(|| self.next_bin(at + 1).map(|at| self.first(at)))
     }
 
     /// The first block of a bin that holds any.

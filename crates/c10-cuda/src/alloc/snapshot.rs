@@ -20,7 +20,7 @@ pub struct Snapshot {
     pub config: Config,
 }
 
-/// One allocation of the driver. Sizes are in bytes.
+/// One allocation of the driver, or one row of mapped pages of an expandable segment. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentInfo {
     /// Its stream, and by that its device.
@@ -41,6 +41,8 @@ pub struct SegmentInfo {
     pub active_size: u64,
     /// Whether it serves requests above 1 MiB.
     pub is_large: bool,
+    /// Whether it is a part of an expandable segment.
+    pub is_expandable: bool,
     /// In order of addresses, without gaps.
     pub blocks: Vec<BlockInfo>,
     /// Where the program was when it came from the driver, if that was gathered.
@@ -88,7 +90,9 @@ impl DeviceState {
     /// The device's segments by address; of one private pool, if one is named.
     pub(crate) fn segments(&self, pool: MempoolId) -> Vec<SegmentInfo> {
         let is_of = |block: &Block| pool == MempoolId::DEFAULT || self.pools.id_of(block.pool) == pool;
-        let heads = self.blocks.iter().filter(|(_, block)| block.prev.is_none() && is_of(block));
+        let follows = |block: &Block| block.prev.is_some_and(|prev| self.blocks[prev].mapped);
+        let is_head = |block: &Block| block.mapped && !follows(block) && is_of(block);
+        let heads = self.blocks.iter().filter(|(_, block)| is_head(block));
         let mut segments: Vec<_> = heads.map(|(id, head)| self.segment(id, head)).collect();
         segments.sort_by_key(|segment| segment.address);
         segments
@@ -112,11 +116,12 @@ impl DeviceState {
             allocated_size: 0,
             active_size: 0,
             is_large: !head.pool.is_small,
+            is_expandable: head.expandable.is_some(),
             blocks: Vec::new(),
             context: self.trace.segment_context(head.ptr).cloned(),
         };
         let mut at = Some(id);
-        while let Some(id) = at {
+        while let Some(id) = at.filter(|id| self.blocks[*id].mapped) {
             let block = &self.blocks[id];
             let info = self.block(block);
             segment.total_size += info.size;

@@ -13,7 +13,7 @@ impl DeviceState {
             return false;
         }
         let remaining = self.blocks[id].size - request.size;
-        if request.pool.is_small {
+        if request.pool.is_small || self.is_expandable(request.pool) {
             remaining >= MIN_BLOCK_SIZE
         } else {
             request.size < self.config.max_split() && remaining > SMALL_SIZE
@@ -22,6 +22,13 @@ impl DeviceState {
 
     /// Cuts the first `size` bytes off a block that is in no free set. The rest goes to the free set.
     pub(crate) fn split(&mut self, id: BlockId, size: u64) -> BlockId {
+        let front = self.cut_front(id, size);
+        self.insert_free(id);
+        front
+    }
+
+    /// Makes a block of the first `size` bytes of one that is in no set, and gives it; the rest keeps the id.
+    pub(crate) fn cut_front(&mut self, id: BlockId, size: u64) -> BlockId {
         let rest = &mut self.blocks[id];
         let front = Block {
             prev: rest.prev,
@@ -38,8 +45,29 @@ impl DeviceState {
         if let Some(before) = before {
             self.blocks[before].next = Some(front);
         }
-        self.insert_free(id);
         front
+    }
+
+    /// Makes a block of all but the first `size` bytes of one that is in no set, and gives it; the front keeps the
+    /// id.
+    pub(crate) fn cut_behind(&mut self, id: BlockId, size: u64) -> BlockId {
+        let front = &mut self.blocks[id];
+        let (ptr, bytes) = (front.ptr + size, front.size - size);
+        let rest = Block {
+            prev: Some(id),
+            next: front.next,
+            mapped: front.mapped,
+            expandable: front.expandable,
+            ..Block::new(ptr, bytes, front.stream, front.registration, front.pool)
+        };
+        front.size = size;
+        let behind = rest.next;
+        let rest = self.blocks.insert(rest);
+        self.blocks[id].next = Some(rest);
+        if let Some(behind) = behind {
+            self.blocks[behind].prev = Some(rest);
+        }
+        rest
     }
 
     /// Puts a free block into its pool's set; its age counts from here.

@@ -74,7 +74,7 @@ impl Locked<'_> {
     }
 
     fn process_queues(&mut self) -> Result<(), DriverError> {
-        let _relaxed = self.device.relaxed()?;
+        let _relaxed = self.relaxed()?;
         self.resume_deferred(None)?;
         self.retry_unrecorded();
         for at in 0..self.event_queues.len() {

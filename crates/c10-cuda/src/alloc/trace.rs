@@ -66,7 +66,7 @@ pub struct TraceEntry {
     pub action: TraceAction,
     /// The address it concerns; for [`Oom`](TraceAction::Oom) the driver's free bytes.
     pub address: u64,
-    /// `alloc` and both frees: what the program asked for. Segments: their whole size. `oom`: the rounded
+    /// `alloc` and both frees: what the program asked for. Segments and pages: their whole size. `oom`: the rounded
     /// size. `snapshot`: all active bytes.
     pub size: u64,
     /// The stream of the block or the request.

@@ -239,7 +239,7 @@ impl Outbox {
 }
 
 /// What a clock says; 0 when it panics: entries are made in deleters too, which may not unwind.
-fn now(clock: fn() -> u64) -> u64 {
+pub(crate) fn now(clock: fn() -> u64) -> u64 {
     catch_unwind(clock).unwrap_or_else(|payload| {
         // Its destructor may panic too.
         mem::forget(payload);

@@ -16,7 +16,7 @@ mod tokenizer;
 
 pub use roundup::RoundupPower2Divisions;
 
-use crate::alloc::size::{LARGE_SEGMENT_SIZE, MIB, MIN_BLOCK_SIZE, REQUEST_CAP};
+use crate::alloc::size::{LARGE_SEGMENT_SIZE, MIB, MIN_BLOCK_SIZE, REQUEST_CAP, ROUND_LARGE};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Where memory comes from (`backend`).
@@ -66,7 +66,9 @@ pub struct Config {
     pub garbage_collection_threshold: f64,
     /// `roundup_power2_divisions`.
     pub roundup_power2_divisions: RoundupPower2Divisions,
-    /// `expandable_segments`. The allocator does not have them, and refuses a configuration that asks.
+    /// `expandable_segments`: whether memory comes in ranges of addresses that grow and shrink by pages of
+    /// [`large_segment_size`](Self::large_segment_size) (of 2 MiB for small requests), which is a multiple of 2 MiB
+    /// then.
     pub expandable_segments: bool,
     /// Whether other threads may use the allocator during a driver's malloc (`release_lock_on_cudamalloc`).
     pub release_lock_on_malloc: bool,
@@ -99,20 +101,35 @@ pub struct Config {
 /// The settings of the pinned-host allocator, in PyTorch's names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedConfig {
-    /// `pinned_use_cuda_host_register`.
+    /// `pinned_use_cuda_host_register`: memory of the system is registered, instead of the driver asked for its.
     pub use_host_register: bool,
-    /// `pinned_num_register_threads`: a power of two up to 128.
+    /// `pinned_num_register_threads`: how many threads bring such memory's pages in; a power of two up to 128.
     pub num_register_threads: u64,
-    /// `pinned_use_background_threads`.
+    /// `pinned_use_background_threads`: requests do not look for what streams have passed. Nothing here runs by
+    /// itself: the thread is the program's, which calls
+    /// [`process_events`](crate::PinnedAllocator::process_events) when it likes.
     pub use_background_threads: bool,
-    /// `pinned_reserve_segment_size_mb`, in bytes; 0 is off.
+    /// `pinned_reserve_segment_size_mb`, in bytes: pinned in one piece at the first request, and cut up; 0 is off.
     pub reserve_segment_size: u64,
     /// `pinned_max_round_threshold_mb`, in bytes; `None` always rounds.
     pub max_round_threshold: Option<u64>,
     /// `pinned_max_cached_size_mb`, in bytes; `None` caches every size.
     pub max_cached_size: Option<u64>,
-    /// `pinned_free_catch_all`.
+    /// `pinned_free_catch_all`. Frees never fail here; what they met is there for
+    /// [`take_free_error`](crate::PinnedAllocator::take_free_error).
     pub free_catch_all: bool,
+}
+
+impl PinnedConfig {
+    /// Whether the numbers are ones that the allocator can work with.
+    pub(crate) fn check(&self) -> Result<()> {
+        let threads = self.num_register_threads;
+        if threads.is_power_of_two() && threads <= 128 {
+            return Ok(());
+        }
+        let text = format!("num_register_threads is {threads}, and must be a power of two up to 128");
+        Err(Error::new(ErrorKind::Config, text))
+    }
 }
 
 impl Config {
@@ -174,6 +191,14 @@ impl Config {
                 let range = format!("a multiple of {unit} from {least} to 2^60");
                 return Err(Error::new(ErrorKind::Config, format!("{name} is {size}, and must be {range}")));
             }
+        }
+        self.pinned.check()?;
+        // Differs from PyTorch: it finds out when the driver refuses the addresses.
+        if self.expandable_segments && !self.large_segment_size.is_multiple_of(ROUND_LARGE) {
+            let size = self.large_segment_size;
+            let text =
+                format!("large_segment_size is {size}, and with expandable_segments a multiple of 2 MiB");
+            return Err(Error::new(ErrorKind::Config, text));
         }
         if !(0.0..1.0).contains(&self.garbage_collection_threshold) {
             return Err(Error::new(ErrorKind::Config, "garbage_collection_threshold must be in [0, 1)"));

@@ -170,10 +170,11 @@ fn segment_or_more(config: &Config, key: &str, tokens: &mut Tokens<'_>) -> Resul
 /// A part of the device's memory, or a size in GiB such as `64G`.
 fn reserve(key: &str, value: &str) -> Result<Reserve> {
     if let Some(gibibytes) = value.strip_suffix(['G', 'g']) {
-        let bytes = whole(key, gibibytes)?.checked_mul(1024 * MIB);
-        return bytes
-            .map(Reserve::Bytes)
-            .ok_or_else(|| fail(format!("'{key}' of {value} is more bytes than 64 bits can count")));
+        let bytes = real(key, gibibytes)? * (1024 * MIB) as f64;
+        if !(bytes >= 1.0 && bytes < u64::MAX as f64) {
+            return Err(fail(format!("'{key}' of {value} is no number of bytes from 1 to 2^64")));
+        }
+        return Ok(Reserve::Bytes(bytes as u64));
     }
     match real(key, value)? {
         part if part > 0.0 => Ok(Reserve::Fraction(part)),

@@ -107,6 +107,6 @@ fn divisions_text(divisions: RoundupPower2Divisions) -> String {
 fn reserve_text(reserve: Reserve) -> String {
     match reserve {
         Reserve::Fraction(part) => part.to_string(),
-        Reserve::Bytes(bytes) => format!("{}G", bytes >> 30),
+        Reserve::Bytes(bytes) => format!("{}G", bytes as f64 / (1_u64 << 30) as f64),
     }
 }

@@ -31,9 +31,11 @@ pub trait KernelMemory {
 /// The body of a kernel, run on the host in the stream's order, by whichever thread makes the stream go on.
 ///
 /// It must not call a driver, which refuses with [`Status::NotPermitted`](super::Status::NotPermitted), and must
-/// not wait for a lock that anybody holds while calling one: it would wait for itself. The same goes for what
-/// dropping its captures does. (CUDA asks the same of host functions.)
-pub type KernelBody = Box<dyn FnOnce(&mut dyn KernelMemory) + Send>;
+/// not wait for a lock that anybody holds while calling one: it would wait for itself. (CUDA asks the same of host
+/// functions.) What it owns may be anything, memory of an allocator too: it is dropped under no lock of this crate,
+/// once it has run: when the thread next leaves the allocator, waits, launches or lets work run, or in
+/// [`settle`](super::Driver::settle).
+pub type KernelBody = Box<dyn FnMut(&mut dyn KernelMemory) + Send>;
 
 /// A kernel to be issued.
 pub struct KernelLaunch {

@@ -34,6 +34,7 @@ pub mod real;
 mod record;
 pub mod sim;
 mod status;
+mod witness;
 
 pub use checked::Checked;
 pub use handle::{DevicePtr, EventHandle, GraphHandle, NodeId, PhysHandle, StreamHandle, VaRange};
@@ -41,6 +42,7 @@ pub use launch::{Access, KernelBody, KernelLaunch, KernelMemory};
 pub use props::{DeviceProps, MemPoolInfo, MemoryInfo};
 pub use record::Record;
 pub use status::{DriverError, Status};
+pub use witness::Witness;
 
 /// The result of a driver call.
 pub type Result<T> = std::result::Result<T, DriverError>;
@@ -126,6 +128,13 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync + 'static {
 
     /// How many devices there are (`cuDeviceGetCount`).
     fn device_count(&self) -> DeviceIndex;
+    /// Who wants to be told what allocators do with the driver's memory; nobody, for most drivers.
+    fn witness(&self) -> Option<&dyn Witness> {
+        None
+    }
+    /// Drops what kernels that have run owned, where the driver runs them on the host. The caller holds no lock that
+    /// such a drop may want.
+    fn settle(&self) {}
     /// A device's name, size and limits.
     fn device_props(&self, device: DeviceIndex) -> Result<DeviceProps>;
     /// Free and total bytes of a device (`cuMemGetInfo`).

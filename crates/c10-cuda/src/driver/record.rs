@@ -10,7 +10,7 @@ use c10_core::DeviceIndex;
 use super::{
     CaptureInfo, CaptureMode, CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle,
     GraphHandle, IpcHandle, KernelLaunch, MemPoolInfo, MemoryInfo, NodeId, PhysHandle, Result, StreamHandle,
-    VaRange, sealed,
+    VaRange, Witness, sealed,
 };
 
 /// A driver that writes each of its calls, with what it was given and what it gave, to a trace of one line a call.
@@ -101,6 +101,14 @@ impl Driver for Record {
 
     fn device_count(&self) -> DeviceIndex {
         self.inner.device_count()
+    }
+
+    fn witness(&self) -> Option<&dyn Witness> {
+        self.inner.witness()
+    }
+
+    fn settle(&self) {
+        self.inner.settle();
     }
 
     fn device_props(&self, device: DeviceIndex) -> Result<DeviceProps> {

@@ -1,7 +1,7 @@
 #![expect(unsafe_code, reason = "implements c10-core's unsafe DeviceHooks over the driver's raw layer")]
 //! [`CudaHooks`]: what upper layers may ask of CUDA devices (`c10::cuda::impl::CUDAGuardImpl`).
 
-use c10_core::allocator::{Allocator, set_allocator};
+use c10_core::allocator::{Allocator, set_allocator, set_pinned_allocator};
 use c10_core::hooks::{DeviceHooks, Place, register_hooks};
 use c10_core::storage::PendingUse;
 use c10_core::{DataPtr, DeviceIndex, DeviceType, Event, EventFlags, Result, Stream};
@@ -9,6 +9,7 @@ use c10_core::{DataPtr, DeviceIndex, DeviceType, Event, EventFlags, Result, Stre
 use crate::alloc::CachingAllocator;
 use crate::driver::{CopyEnd, DevicePtr, DriverError, StreamHandle};
 use crate::error::Error;
+use crate::pinned::PinnedAllocator;
 use crate::runtime::Runtime;
 use crate::stream::id::StreamKind;
 use crate::sync::Arc;
@@ -29,6 +30,7 @@ pub struct CudaHooks {
     allocator: CachingAllocator,
     /// The same, as `c10_core` takes it.
     shared: Arc<dyn Allocator>,
+    pinned: PinnedAllocator,
     events: EventTable,
 }
 
@@ -36,15 +38,20 @@ impl CudaHooks {
     /// Hooks that use the current devices and streams of the allocator's runtime.
     pub fn new(allocator: CachingAllocator) -> Arc<Self> {
         let shared = Arc::new(allocator.clone());
-        Arc::new(Self { allocator, shared, events: EventTable::default() })
+        let settings = allocator.config().pinned.clone();
+        let pinned = PinnedAllocator::new(allocator.runtime().clone(), settings);
+        let pinned = pinned.expect("the allocator has checked its configuration");
+        Arc::new(Self { allocator, shared, pinned, events: EventTable::default() })
     }
 
     /// Makes these the process's hooks of the CUDA type, in the place of any before, and the allocator the
-    /// process's allocator, unless one of a priority above 1 is set already. Says whether the allocator was set.
+    /// process's allocator, unless one of a priority above 1 is set already. Says whether the allocator was set. The
+    /// process's allocator of pinned memory is set likewise.
     ///
     /// What is registered lives as long as the process.
     pub fn register(self: Arc<Self>) -> bool {
         let shared = Arc::clone(&self.shared);
+        set_pinned_allocator(DeviceType::Cuda, Arc::new(self.pinned.clone()), PRIORITY);
         register_hooks(self).expect("only the host and `meta` take no hooks");
         set_allocator(DeviceType::Cuda, shared, PRIORITY)
     }
@@ -52,6 +59,11 @@ impl CudaHooks {
     /// The runtime whose current devices and streams they use.
     pub fn runtime(&self) -> &Runtime {
         self.allocator.runtime()
+    }
+
+    /// The allocator of pinned host memory, with the settings of the other's configuration.
+    pub fn pinned_allocator(&self) -> &PinnedAllocator {
+        &self.pinned
     }
 
     /// The allocator.
@@ -105,7 +117,10 @@ unsafe impl DeviceHooks for CudaHooks {
 
     fn synchronize_device(&self, index: DeviceIndex) -> Result<()> {
         self.runtime().check(index)?;
-        self.runtime().driver().device_synchronize(index).map_err(refused)
+        let driver = self.runtime().driver();
+        let waited = driver.device_synchronize(index).map_err(refused);
+        driver.settle();
+        waited
     }
 
     fn allocator(&self) -> Arc<dyn Allocator> {
@@ -152,7 +167,11 @@ unsafe impl DeviceHooks for CudaHooks {
     }
 
     fn synchronize_stream(&self, stream: Stream) -> Result<()> {
-        self.runtime().driver().stream_synchronize(self.handle(stream)?).map_err(refused)
+        let handle = self.handle(stream)?;
+        let driver = self.runtime().driver();
+        let waited = driver.stream_synchronize(handle).map_err(refused);
+        driver.settle();
+        waited
     }
 
     /// The driver's event is made when it is first recorded.
@@ -190,8 +209,11 @@ unsafe impl DeviceHooks for CudaHooks {
         Ok(self.events.get(start)?.elapsed_ms(&*self.events.get(end)?)?)
     }
 
-    /// Memory of any caching allocator on the same driver is its own.
+    /// Memory of any caching allocator on the same driver is its own, and pinned memory that of its allocator.
     fn record_stream(&self, ptr: &DataPtr, stream: Stream) -> Result<()> {
+        if self.pinned.record_event(ptr, stream)? {
+            return Ok(());
+        }
         Ok(self.allocator.record_stream_of_any(ptr, stream)?)
     }
 

@@ -162,7 +162,7 @@ fn memory_goes_back_to_the_driver() {
 
 #[test]
 fn the_allocator_gives_all_back_when_it_ends() {
-    let Rig { sim, runtime, cuda } = Rig::new(GIB);
+    let Rig { sim, runtime, cuda, watch: _watch } = Rig::new(GIB);
     let held = cuda.allocate(3 * MIB).unwrap();
     drop(cuda.allocate(30 * MIB).unwrap());
     drop((cuda, runtime));

@@ -211,7 +211,7 @@ fn a_wrong_text_is_named() {
     expandable_segments_reserve:0
       |'expandable_segments_reserve' takes a fraction above 0 or a size such as 64G, not '0'|
     expandable_segments_reserve:99999999999999G
-      |'expandable_segments_reserve' of 99999999999999G is more bytes than 64 bits can count|
+      |'expandable_segments_reserve' of 99999999999999G is no number of bytes from 1 to 2^64|
     backend:none
       |Unknown allocator backend, options are native and cudaMallocAsync|
     pinned_num_register_threads:3
@@ -292,12 +292,21 @@ fn a_struct_is_checked_as_a_text_is() {
 
 #[test]
 fn what_is_not_there_is_refused() {
-    for text in ["expandable_segments:True", "backend:cudaMallocAsync"] {
+    for text in ["backend:cudaMallocAsync"] {
         let driver = SimDriver::new(SimConfig::with_bytes(MIB));
         let error = CachingAllocator::new(driver, parse(text)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotImplemented, "{text}");
         assert!(error.to_string().ends_with(text), "{error}");
     }
+}
+
+#[test]
+fn pages_are_whole_units_of_the_driver() {
+    let refused = |text: &str| CachingAllocator::new(SimDriver::new(SimConfig::with_bytes(MIB)), parse(text));
+    let error = refused("expandable_segments:True,large_segment_size_mb:21").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    refused("expandable_segments:True,large_segment_size_mb:22").unwrap();
+    refused("large_segment_size_mb:21").unwrap();
 }
 
 #[test]

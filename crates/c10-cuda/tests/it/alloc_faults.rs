@@ -112,9 +112,14 @@ impl World {
     }
 }
 
-fn settings() -> [Config; 3] {
+fn settings() -> [Config; 5] {
     [
         Config::default(),
+        Config { expandable_segments: true, ..Config::default() },
+        Config {
+            search_after_synchronize: false,
+            ..Config::parse("expandable_segments:True,max_split_size_mb:40").unwrap()
+        },
         Config { search_after_synchronize: false, release_lock_on_malloc: true, ..Config::default() },
         Config::parse("max_split_size_mb:20,garbage_collection_threshold:0.3,throw_on_cudamalloc_oom:True")
             .unwrap(),
@@ -139,16 +144,24 @@ fn the_program_is_busy() {
     names.sort_unstable();
     names.dedup();
     let expected = [
+        "create",
         "device_props",
         "event_create",
         "event_query",
         "event_record",
         "event_synchronize",
         "free",
+        "free_range",
         "malloc",
+        "map",
         "memory_info",
+        "release",
+        "reserve",
+        "set_access",
         "stream_create",
         "stream_priority_range",
+        "stream_synchronize",
+        "unmap",
     ];
     assert_eq!(names, expected);
 }
@@ -240,7 +253,7 @@ fn a_driver_that_is_dead_harms_nobody() {
 #[test]
 fn random_faults_leave_nothing_behind() {
     for seed in 0..60 {
-        let config = settings()[seed as usize % 3].clone();
+        let config = settings()[seed as usize % 5].clone();
         let mut world = World::new(config);
         let when = |p| FaultWhen::Probability { p, seed };
         let plan = FaultPlan::new()

@@ -80,7 +80,7 @@ fn uncached_raw_memory_that_the_driver_keeps_can_be_freed_again() {
 
 #[test]
 fn raw_memory_outlives_its_allocator() {
-    let Rig { sim, runtime, cuda } = Rig::new(GIB);
+    let Rig { sim, runtime, cuda, watch: _watch } = Rig::new(GIB);
     let ptr = cuda.raw_alloc(3 * MIB).unwrap();
     drop((cuda, runtime));
     // Nobody can give it back any more, but nobody else gets it either.

@@ -109,7 +109,7 @@ fn events_are_used_again() {
         rig.sim.complete_all();
     }
     assert_eq!((rig.sim.call_count("event_create"), rig.sim.call_count("event_record")), (1, 10));
-    let Rig { sim, runtime, cuda } = rig;
+    let Rig { sim, runtime, cuda, watch: _watch } = rig;
     drop((cuda, runtime));
     assert_eq!(sim.call_count("event_destroy"), 1, "they end with the allocator");
 }
@@ -327,7 +327,7 @@ fn other_streams_of_a_block_are_waited_for_with_the_one_that_is_gone() {
 
 #[test]
 fn memory_that_outlives_the_runtime_goes_back_all_the_same() {
-    let Rig { sim, runtime, cuda } = Rig::new(GIB);
+    let Rig { sim, runtime, cuda, watch: _watch } = Rig::new(GIB);
     let stream = runtime.stream_from_pool(0, 0).unwrap();
     let (a, b) = (cuda.allocate(3 * MIB).unwrap(), cuda.allocate(3 * MIB).unwrap());
     cuda.record_stream(&a, stream).unwrap();

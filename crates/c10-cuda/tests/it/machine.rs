@@ -11,6 +11,7 @@ use c10_cuda::driver::sim::{Completion, FaultPlan, FaultRule, FaultWhen, SimConf
 use c10_cuda::driver::{Status, StreamHandle};
 use c10_cuda::{CachingAllocator, Config, CudaHooks};
 
+use crate::rig::Watch;
 use crate::support::MIB;
 
 /// A machine whose hooks and allocator are the process's, for as long as this lives.
@@ -18,6 +19,7 @@ pub(crate) struct Machine {
     pub(crate) sim: Arc<SimDriver>,
     pub(crate) allocator: CachingAllocator,
     pub(crate) hooks: &'static dyn DeviceHooks,
+    _watch: Watch,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -27,12 +29,13 @@ pub(crate) fn machine(completion: Completion) -> Machine {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let (sim, allocator) = instance(completion);
     assert!(CudaHooks::new(allocator.clone()).register());
-    Machine { sim, allocator, hooks: require_hooks(DeviceType::Cuda).unwrap(), _turn: turn }
+    let _watch = Watch::new(&sim);
+    Machine { sim, allocator, _watch, hooks: require_hooks(DeviceType::Cuda).unwrap(), _turn: turn }
 }
 
 /// Such a machine, not registered.
 pub(crate) fn instance(completion: Completion) -> (Arc<SimDriver>, CachingAllocator) {
-    let sim = SimDriver::new(SimConfig::with_devices(2, 256 * MIB).completion(completion));
+    let sim = SimDriver::new(SimConfig::with_devices(2, 256 * MIB).completion(completion).race_detector());
     let allocator = CachingAllocator::new(sim.clone(), Config::default()).unwrap();
     (sim, allocator)
 }

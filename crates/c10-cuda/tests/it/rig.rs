@@ -17,6 +17,27 @@ pub(crate) struct Rig {
     pub(crate) sim: Arc<SimDriver>,
     pub(crate) runtime: Runtime,
     pub(crate) cuda: CachingAllocator,
+    // Looks when all else has ended.
+    pub(crate) watch: Watch,
+}
+
+/// Stops the test where the program of a machine has raced, or has misused memory.
+pub(crate) struct Watch(Arc<SimDriver>);
+
+impl Watch {
+    pub(crate) fn new(sim: &Arc<SimDriver>) -> Self {
+        Self(Arc::clone(sim))
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let races = self.0.races();
+            let texts: Vec<_> = races.iter().map(ToString::to_string).collect();
+            assert!(races.is_empty(), "{}", texts.join("\n"));
+        }
+    }
 }
 
 impl Rig {
@@ -31,10 +52,11 @@ impl Rig {
     }
 
     pub(crate) fn with_config(machine: SimConfig, config: Config) -> Self {
-        let sim = SimDriver::new(machine.log_calls(10_000));
+        let sim = SimDriver::new(machine.log_calls(10_000).race_detector());
         let runtime = Runtime::new(Arc::clone(&sim) as Arc<dyn Driver>);
         let cuda = CachingAllocator::with_runtime(runtime.clone(), config).unwrap();
-        Self { sim, runtime, cuda }
+        let watch = Watch::new(&sim);
+        Self { sim, runtime, cuda, watch }
     }
 
     #[track_caller]

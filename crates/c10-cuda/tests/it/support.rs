@@ -5,6 +5,8 @@
 )]
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+use std::ptr::NonNull;
+
 use c10_cuda::driver::{
     Access, CopyEnd, DevicePtr, Driver, KernelLaunch, KernelMemory, Result, StreamHandle, VaRange,
 };
@@ -13,26 +15,44 @@ use c10_cuda::driver::{
 pub(crate) const MIB: u64 = 1 << 20;
 
 /// Frees memory that no work uses, or that the simulator may find used.
-pub(crate) fn free(driver: &dyn Driver, ptr: DevicePtr) -> Result<()> {
+#[track_caller]
+pub(crate) fn free<D: Driver + ?Sized>(driver: &D, ptr: DevicePtr) -> Result<()> {
     // SAFETY: tests free what nothing uses, or look for the simulator's report.
     unsafe { driver.free(ptr) }
 }
 
+/// As [`free`], for pinned memory of the host.
+#[track_caller]
+pub(crate) fn host_free<D: Driver + ?Sized>(driver: &D, ptr: NonNull<u8>) -> Result<()> {
+    // SAFETY: as in `free`; the simulator's copies of it have run, or the driver goes before they do.
+    unsafe { driver.host_free(ptr) }
+}
+
+/// As [`free`], in the order of a stream.
+#[track_caller]
+pub(crate) fn free_async<D: Driver + ?Sized>(driver: &D, ptr: DevicePtr, on: StreamHandle) -> Result<()> {
+    // SAFETY: as in `free`.
+    unsafe { driver.free_async(ptr, on) }
+}
+
 /// As [`free`], for a range of addresses.
-pub(crate) fn free_range(driver: &dyn Driver, range: VaRange) -> Result<()> {
+#[track_caller]
+pub(crate) fn free_range<D: Driver + ?Sized>(driver: &D, range: VaRange) -> Result<()> {
     // SAFETY: as in `free`.
     unsafe { driver.free_range(range) }
 }
 
 /// As [`free`], for mappings.
-pub(crate) fn unmap(driver: &dyn Driver, at: DevicePtr, bytes: u64) -> Result<()> {
+#[track_caller]
+pub(crate) fn unmap<D: Driver + ?Sized>(driver: &D, at: DevicePtr, bytes: u64) -> Result<()> {
     // SAFETY: as in `free`.
     unsafe { driver.unmap(at, bytes) }
 }
 
 /// Issues a copy within or between devices.
-pub(crate) fn copy(
-    driver: &dyn Driver,
+#[track_caller]
+pub(crate) fn copy<D: Driver + ?Sized>(
+    driver: &D,
     dst: DevicePtr,
     src: DevicePtr,
     n: u64,
@@ -43,13 +63,26 @@ pub(crate) fn copy(
 }
 
 /// Issues a fill.
-pub(crate) fn fill(driver: &dyn Driver, dst: DevicePtr, value: u8, n: u64, on: StreamHandle) -> Result<()> {
+#[track_caller]
+pub(crate) fn fill<D: Driver + ?Sized>(
+    driver: &D,
+    dst: DevicePtr,
+    value: u8,
+    n: u64,
+    on: StreamHandle,
+) -> Result<()> {
     // SAFETY: as in `copy`.
     unsafe { driver.fill(dst, value, n, on) }
 }
 
 /// Issues a copy from the host.
-pub(crate) fn upload(driver: &dyn Driver, dst: DevicePtr, bytes: &[u8], on: StreamHandle) -> Result<()> {
+#[track_caller]
+pub(crate) fn upload<D: Driver + ?Sized>(
+    driver: &D,
+    dst: DevicePtr,
+    bytes: &[u8],
+    on: StreamHandle,
+) -> Result<()> {
     let host = bytes.to_vec().leak();
     // SAFETY: the host's bytes are leaked, and nothing else knows them.
     unsafe { driver.copy(CopyEnd::Device(dst), CopyEnd::Host(host.as_mut_ptr()), host.len() as u64, on) }
@@ -90,13 +123,14 @@ pub(crate) fn range(ptr: DevicePtr, bytes: u64) -> Access {
 }
 
 /// Issues a kernel.
-pub(crate) fn launch(
-    driver: &dyn Driver,
+#[track_caller]
+pub(crate) fn launch<D: Driver + ?Sized>(
+    driver: &D,
     on: StreamHandle,
     name: &'static str,
     reads: &[Access],
     writes: &[Access],
-    body: impl FnOnce(&mut dyn KernelMemory) + Send + 'static,
+    body: impl FnMut(&mut dyn KernelMemory) + Send + 'static,
 ) -> Result<()> {
     let (reads, writes) = (reads.to_vec(), writes.to_vec());
     let kernel = KernelLaunch { name, reads, writes, body: Box::new(body) };
@@ -105,8 +139,9 @@ pub(crate) fn launch(
 }
 
 /// Issues a copy between any two ends.
-pub(crate) fn copy_ends(
-    driver: &dyn Driver,
+#[track_caller]
+pub(crate) fn copy_ends<D: Driver + ?Sized>(
+    driver: &D,
     dst: CopyEnd,
     src: CopyEnd,
     n: u64,

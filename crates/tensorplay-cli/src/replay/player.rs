@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use c10_core::{DataPtr, DeviceIndex, DeviceType, Stream};
-use c10_cuda::alloc::{BlockInfo, BlockState, SegmentInfo};
+use c10_cuda::alloc::{BlockInfo, BlockState, MempoolId, SegmentInfo};
 use c10_cuda::driver::sim::{SimConfig, SimDriver};
 use c10_cuda::driver::{DevicePtr, Driver, Status, StreamHandle};
 use c10_cuda::{CachingAllocator, Config, DeviceStats, Error, ErrorKind, Runtime};
@@ -245,6 +245,7 @@ fn segment_info(segment: &InitialSegment, stream: StreamHandle) -> SegmentInfo {
     SegmentInfo {
         pool: c10_cuda::alloc::MempoolId::DEFAULT,
         stream,
+        pool: MempoolId::DEFAULT,
         address: DevicePtr(segment.address),
         registration_counter: 0,
         total_size: segment.total_size,
@@ -252,6 +253,7 @@ fn segment_info(segment: &InitialSegment, stream: StreamHandle) -> SegmentInfo {
         allocated_size: 0,
         active_size: 0,
         is_large: !segment.is_small,
+        is_expandable: false,
         blocks: blocks.collect(),
         context: None,
     }

@@ -88,7 +88,7 @@ impl<W: Write> File<W> {
         self.word("segment_type", if segment.is_large { "large" } else { "small" })?;
         self.pickle.text("segment_pool_id")?;
         self.pickle.pair(segment.pool.first, segment.pool.second)?;
-        self.flag("is_expandable", false)?;
+        self.flag("is_expandable", segment.is_expandable)?;
         self.pickle.text("frames")?;
         self.frames(segment.context.as_ref())?;
         self.pickle.text("blocks")?;

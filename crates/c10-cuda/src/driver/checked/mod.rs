@@ -14,7 +14,7 @@ use self::books::{Books, Mapped, Physical, Place};
 use super::{
     Access, CaptureInfo, CaptureMode, CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags,
     EventHandle, GraphHandle, IpcHandle, KernelLaunch, MemPoolInfo, MemoryInfo, NodeId, PhysHandle, Result,
-    StreamHandle, VaRange, sealed,
+    StreamHandle, VaRange, Witness, sealed,
 };
 
 /// A driver whose calls are checked against the rules that [`driver`](super) states.
@@ -164,6 +164,14 @@ impl Driver for Checked {
 
     fn device_count(&self) -> DeviceIndex {
         self.inner.device_count()
+    }
+
+    fn witness(&self) -> Option<&dyn Witness> {
+        self.inner.witness()
+    }
+
+    fn settle(&self) {
+        self.inner.settle();
     }
 
     fn device_props(&self, device: DeviceIndex) -> Result<DeviceProps> {

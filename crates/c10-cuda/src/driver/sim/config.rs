@@ -43,6 +43,9 @@ pub struct SimConfig {
     /// it completes nothing: work that is under way and uses the memory faults, and what an allocator decides
     /// depends on queries and synchronising calls alone.
     pub free_waits: bool,
+    /// Whether uses of memory are looked at for races, and for memory that is not there: see
+    /// [`SimDriver::races`](super::SimDriver::races). It changes nothing else.
+    pub race_detector: bool,
     /// How many calls, and how many items of work, are kept for
     /// [`take_calls`](super::SimDriver::take_calls) and [`take_work`](super::SimDriver::take_work), the newest
     /// winning; 0 keeps none.
@@ -59,6 +62,7 @@ impl Default for SimConfig {
             pinned_bytes: DEFAULT_PINNED_BYTES,
             peers: true,
             free_waits: true,
+            race_detector: false,
             log_calls: 0,
         }
     }
@@ -86,6 +90,13 @@ impl SimConfig {
     #[must_use]
     pub fn faults(mut self, faults: FaultPlan) -> Self {
         self.faults = faults;
+        self
+    }
+
+    /// Looks for races.
+    #[must_use]
+    pub fn race_detector(mut self) -> Self {
+        self.race_detector = true;
         self
     }
 

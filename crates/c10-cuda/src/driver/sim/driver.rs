@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use c10_core::DeviceIndex;
@@ -11,6 +13,7 @@ use super::call::CallName;
 use super::config::SimConfig;
 use super::fault::{FaultPlan, Faults};
 use super::log::{Call, Work};
+use super::race::Origin;
 use super::report::{AccessFault, WorkFault};
 use super::state::State;
 use crate::driver::{DevicePtr, DriverError, EventHandle, Result, Status, StreamHandle};
@@ -22,6 +25,8 @@ use crate::driver::{DevicePtr, DriverError, EventHandle, Result, Status, StreamH
 pub struct SimDriver {
     device_count: DeviceIndex,
     state: Mutex<State>,
+    /// Whether a call has left something in `State::remains`: a hint that saves the lock.
+    has_remains: AtomicBool,
 }
 
 /// What a call was given, for the log.
@@ -60,7 +65,7 @@ impl SimDriver {
     pub fn new(config: SimConfig) -> Arc<Self> {
         let state = State::new(config);
         let device_count = state.devices.len() as DeviceIndex;
-        Arc::new(Self { device_count, state: Mutex::new(state) })
+        Arc::new(Self { device_count, state: Mutex::new(state), has_remains: AtomicBool::new(false) })
     }
 
     /// Runs what a stream holds, and before that whatever it waits for on other streams. A stream that is not
@@ -70,17 +75,23 @@ impl SimDriver {
         if let Ok(id) = state.stream_id(stream) {
             state.run_to(id, u64::MAX);
         }
+        drop(state);
+        self.end_remains();
     }
 
     /// Runs what all streams hold.
     pub fn complete_all(&self) {
         self.lock().run_all();
+        self.end_remains();
     }
 
     /// Runs the next item of a stream, if it waits for nothing. Whether it did.
     pub fn step(&self, stream: StreamHandle) -> bool {
         let mut state = self.lock();
-        state.stream_id(stream).is_ok_and(|id| state.step(id))
+        let stepped = state.stream_id(stream).is_ok_and(|id| state.step(id));
+        drop(state);
+        self.end_remains();
+        stepped
     }
 
     /// How many items of work have not run yet, on all streams.
@@ -164,6 +175,11 @@ impl SimDriver {
         }
     }
 
+    /// Whether something that has run may wait to be dropped.
+    pub(super) fn has_remains(&self) -> bool {
+        self.has_remains.swap(false, Ordering::Relaxed)
+    }
+
     pub(super) const fn count(&self) -> DeviceIndex {
         self.device_count
     }
@@ -171,6 +187,7 @@ impl SimDriver {
     /// One call of the trait: counts it, lets work make progress, asks the fault plan, runs it and logs it. `op`
     /// may fill in what it gave out.
     #[inline]
+    #[track_caller]
     pub(super) fn call<T>(
         &self,
         name: CallName,
@@ -183,11 +200,17 @@ impl SimDriver {
         let mut state = self.lock();
         let device = site.device.unwrap_or_else(|| state.device_of(site.ptr));
         state.counts[name as usize] += 1;
+        if let Some(races) = &mut state.races {
+            races.begin_call(Origin::of_call(Location::caller()));
+        }
         state.progress();
         let result = match state.planned_fault(name, device, site.bytes) {
             Some(status) => Err(status),
             None => op(&mut state, &mut site),
         };
+        if !state.remains.is_empty() {
+            self.has_remains.store(true, Ordering::Relaxed);
+        }
         let status = result.as_ref().err().copied();
         if state.calls.is_on() && (status.is_some() || !name.only_asks()) {
             let Site { ptr, bytes, stream, event, device: _ } = site;
@@ -197,9 +220,14 @@ impl SimDriver {
     }
 
     /// The state. A panic under the lock leaves it whole: kernels' panics are caught, and nothing else calls out.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        assert!(!RUNS_WORK.get(), "a kernel's body must not use a simulated driver");
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.lock_outside_work().expect("a kernel's body must not use a simulated driver")
+    }
+
+    /// The same, unless this thread runs a body and so holds the lock already.
+    pub(super) fn lock_outside_work(&self) -> Option<MutexGuard<'_, State>> {
+        let runs_work = RUNS_WORK.get();
+        (!runs_work).then(|| self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

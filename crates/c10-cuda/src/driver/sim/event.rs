@@ -64,6 +64,7 @@ impl State {
     pub(super) fn event_destroy(&mut self, handle: EventHandle) -> Result<(), Status> {
         let id = self.event_id(handle)?;
         self.events.remove(id);
+        self.watch(|races| races.event_ended(handle));
         Ok(())
     }
 
@@ -76,6 +77,7 @@ impl State {
         let record = match self.captured_record(on)? {
             Some(captured) => Record::Captured(captured),
             None => {
+                self.watch(|races| races.records(on, stream.device, handle));
                 let (place, end_ns) = self.issue(on, Item::Record, 0, 0);
                 Record::Eager(Recorded { stream: on, place, end_ns })
             }
@@ -102,7 +104,11 @@ impl State {
     pub(super) fn event_query(&mut self, handle: EventHandle) -> Result<bool, Status> {
         let recorded = self.eager(handle)?;
         self.forbid_in_capture()?;
-        Ok(recorded.is_none_or(|recorded| self.is_complete(recorded)))
+        let ready = recorded.is_none_or(|recorded| self.is_complete(recorded));
+        if ready {
+            self.watch(|races| races.host_saw_event(handle));
+        }
+        Ok(ready)
     }
 
     pub(super) fn event_synchronize(&mut self, handle: EventHandle) -> Result<(), Status> {
@@ -112,6 +118,7 @@ impl State {
             self.run_to(recorded.stream, recorded.place);
             self.clock.waited_until(recorded.end_ns);
         }
+        self.watch(|races| races.host_saw_event(handle));
         self.release_beyond_threshold(handle.device)?;
         self.tell_fault(handle.device)
     }

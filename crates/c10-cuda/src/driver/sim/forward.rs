@@ -17,7 +17,7 @@ use super::work::End;
 use crate::driver::{
     CaptureInfo, CaptureMode, CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle,
     GraphHandle, IpcHandle, KernelLaunch, MemPoolInfo, MemoryInfo, NodeId, PhysHandle, Result, Status,
-    StreamHandle, VaRange, sealed,
+    StreamHandle, VaRange, Witness, sealed,
 };
 
 impl Site {
@@ -53,6 +53,16 @@ impl Driver for SimDriver {
         self.count()
     }
 
+    fn witness(&self) -> Option<&dyn Witness> {
+        Some(self)
+    }
+
+    fn settle(&self) {
+        if self.has_remains() {
+            self.end_remains();
+        }
+    }
+
     fn device_props(&self, device: DeviceIndex) -> Result<DeviceProps> {
         self.call(CallName::DeviceProps, Site::device(device), |s, _| {
             Ok(DeviceProps {
@@ -80,6 +90,7 @@ impl Driver for SimDriver {
         })
     }
 
+    #[track_caller]
     unsafe fn free(&self, ptr: DevicePtr) -> Result<()> {
         self.call(CallName::Free, Site::at(ptr, 0), |s, site| {
             site.bytes = s.free(ptr)?;
@@ -99,6 +110,7 @@ impl Driver for SimDriver {
         })
     }
 
+    #[track_caller]
     unsafe fn free_range(&self, range: VaRange) -> Result<()> {
         self.call(CallName::FreeRange, Site::at(range.base, range.bytes), |s, _| s.free_range(range))
     }
@@ -119,10 +131,12 @@ impl Driver for SimDriver {
         self.call(CallName::SetAccess, Site::at(at, bytes), |s, _| s.set_access(at, bytes, devices))
     }
 
+    #[track_caller]
     unsafe fn unmap(&self, at: DevicePtr, bytes: u64) -> Result<()> {
         self.call(CallName::Unmap, Site::at(at, bytes), |s, _| s.unmap(at, bytes))
     }
 
+    #[track_caller]
     fn malloc_async(&self, bytes: u64, stream: StreamHandle) -> Result<DevicePtr> {
         self.call(CallName::MallocAsync, Site { bytes, ..Site::on(stream) }, |s, site| {
             site.ptr = s.malloc_async(bytes, stream)?;
@@ -130,6 +144,7 @@ impl Driver for SimDriver {
         })
     }
 
+    #[track_caller]
     unsafe fn free_async(&self, ptr: DevicePtr, stream: StreamHandle) -> Result<()> {
         self.call(CallName::FreeAsync, Site { ptr, ..Site::on(stream) }, |s, site| {
             site.bytes = s.free_async(ptr, stream)?;
@@ -234,6 +249,7 @@ impl Driver for SimDriver {
         self.call(CallName::EventElapsedMs, site, |s, _| s.event_elapsed_ms(start, end))
     }
 
+    #[track_caller]
     unsafe fn copy(&self, dst: CopyEnd, src: CopyEnd, bytes: u64, stream: StreamHandle) -> Result<()> {
         let ptr = match (dst, src) {
             (CopyEnd::Device(ptr), _) | (CopyEnd::Host(_), CopyEnd::Device(ptr)) => ptr,
@@ -253,6 +269,7 @@ impl Driver for SimDriver {
         })
     }
 
+    #[track_caller]
     unsafe fn fill(&self, dst: DevicePtr, value: u8, bytes: u64, stream: StreamHandle) -> Result<()> {
         let site = Site { ptr: dst, bytes, ..Site::on(stream) };
         self.call(CallName::Fill, site, |s, _| s.fill(stream, dst, value, bytes))
@@ -262,10 +279,12 @@ impl Driver for SimDriver {
         self.call(CallName::HostAlloc, Site::bytes(0, bytes), |s, _| s.host_alloc(bytes))
     }
 
+    #[track_caller]
     unsafe fn host_free(&self, ptr: NonNull<u8>) -> Result<()> {
         self.call(CallName::HostFree, Site::device(0), |s, site| {
             s.forbid_in_capture()?;
             site.bytes = s.pinned.forget(ptr)?;
+            s.watch(|races| races.host_freed(ptr.as_ptr().addr() as u64, site.bytes));
             // SAFETY: it was live until the line above, with these bytes; the caller says that nobody uses it.
             unsafe { free_pinned(ptr, site.bytes) };
             Ok(())
@@ -339,9 +358,12 @@ impl Driver for SimDriver {
         self.call(CallName::IpcClose, site, |_, _| Err(Status::NotSupported))
     }
 
+    #[track_caller]
     unsafe fn launch(&self, stream: StreamHandle, kernel: KernelLaunch) -> Result<()> {
         // A kernel that is refused is dropped after the lock is: its body may own anything.
         let mut kernel = Some(kernel);
-        self.call(CallName::Launch, Site::on(stream), |s, _| s.launch(stream, &mut kernel))
+        let issued = self.call(CallName::Launch, Site::on(stream), |s, _| s.launch(stream, &mut kernel));
+        self.end_remains();
+        issued
     }
 }

@@ -34,6 +34,11 @@ impl HostRange {
         (!ptr.is_null()).then_some(Self { ptr, bytes })
     }
 
+    /// Where it begins.
+    pub(super) fn address(&self) -> u64 {
+        self.ptr.addr() as u64
+    }
+
     /// Copies out, from `offset` on.
     pub(super) fn read(&self, offset: u64, out: &mut [u8]) {
         let from = self.at(offset, out.len());

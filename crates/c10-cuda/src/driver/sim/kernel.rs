@@ -43,14 +43,14 @@ pub(super) fn run_body(
     memory: &mut Memory,
     reads: Vec<Declared>,
     writes: Vec<Declared>,
-    body: KernelBody,
+    body: &mut KernelBody,
 ) -> Result<(), String> {
     let mut memory = DeclaredMemory { memory, reads, writes };
     // The memory is whole between any two accesses, so a panic between them leaves it whole.
     catch_unwind(AssertUnwindSafe(|| body(&mut memory))).map_err(|payload| message_of(&*payload))
 }
 
-fn message_of(payload: &(dyn Any + Send)) -> String {
+pub(super) fn message_of(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|s| (*s).to_owned());
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

@@ -93,11 +93,13 @@ impl State {
             return Err(Status::InvalidValue);
         }
         let extent = round_up(bytes).ok_or(Status::OutOfMemory)?;
-        let at = match self.reusable(on.device, extent, stream)? {
+        let reused = self.reusable(on.device, extent, stream)?;
+        let at = match reused {
             Some(at) => self.revive(on.device, extent, at, bytes)?,
             None => self.reserve_for_pool(on, bytes, extent)?,
         };
         self.device_mut(on.device)?.pool.used.increase(bytes.next_multiple_of(STEP));
+        self.watch_pool(stream, "malloc_async", at, bytes);
         Ok(DevicePtr(at))
     }
 
@@ -164,6 +166,7 @@ impl State {
             return Err(Status::InvalidValue);
         }
         // What is issued after this is issued at a later time than what was before.
+        self.watch_pool(stream, "free_async", ptr.0, bytes);
         self.memory.births += 1;
         let death = self.memory.births;
         let (place, _) = self.issue(stream, Item::Free, 0, 0);
@@ -190,6 +193,7 @@ impl State {
                 continue;
             }
             self.memory.allocations.remove(&at);
+            self.watch(|races| races.pool_released(at, extent));
             self.give_addresses(at, extent);
             let state = self.device_mut(device)?;
             state.in_use -= extent;

@@ -69,13 +69,18 @@ impl Memory {
         }
     }
 
-    /// The device whose memory or reservation an address lies in.
-    pub(super) fn device_at(&self, at: u64) -> Option<DeviceIndex> {
+    /// The allocation or reservation that an address lies in: its first address and its device.
+    pub(super) fn range_at(&self, at: u64) -> Option<(u64, DeviceIndex)> {
         let allocation = self.allocations.range(..=at).next_back();
         let reservation = self.reservations.range(..=at).next_back();
         allocation
-            .and_then(|(&base, a)| (at - base < a.extent).then_some(a.device))
-            .or_else(|| reservation.and_then(|(&base, r)| (at - base < r.bytes).then_some(r.device)))
+            .and_then(|(&base, a)| (at - base < a.extent).then_some((base, a.device)))
+            .or_else(|| reservation.and_then(|(&base, r)| (at - base < r.bytes).then_some((base, r.device))))
+    }
+
+    /// The device whose memory or reservation an address lies in.
+    pub(super) fn device_at(&self, at: u64) -> Option<DeviceIndex> {
+        self.range_at(at).map(|(_, device)| device)
     }
 
     /// Whether any allocation or reservation touches `[at, at + bytes)`.
@@ -118,6 +123,7 @@ impl State {
         let birth = self.memory.births;
         let allocation = Allocation { extent, ..Allocation::new(device, bytes, capacity, birth, None) };
         self.memory.allocations.insert(at, allocation);
+        self.watch(|races| races.allocated(at, bytes));
         Ok(DevicePtr(at))
     }
 
@@ -131,6 +137,7 @@ impl State {
             self.finish_device(device);
         }
         let allocation = self.memory.allocations.remove(&ptr.0).ok_or(Status::InvalidValue)?;
+        self.watch(|races| races.freed(device, ptr.0, allocation.bytes, allocation.extent));
         self.give_addresses(ptr.0, allocation.extent);
         self.device_mut(allocation.device)?.in_use -= allocation.capacity;
         Ok(allocation.bytes)

@@ -38,6 +38,11 @@
 //! What is issued on a capturing stream becomes a node. The refusals are those that CUDA documents, by the modes of
 //! captures and threads. Graphs are not launched.
 //!
+//! # Races
+//! With [`race_detector`](SimConfig::race_detector) on, every use of memory is looked at when it is issued: two that
+//! nothing orders, and one of memory that is freed, another's or nobody's, is a [`Race`] that names both places.
+//! Whether it goes well in this run does not matter.
+//!
 //! # Locks
 //! One mutex guards a machine, and each call takes it once. Kernels' bodies run under it: see
 //! [`KernelBody`](super::KernelBody).
@@ -60,6 +65,8 @@ mod log;
 mod mem_pool;
 mod memory;
 mod peer;
+mod race;
+mod remains;
 mod report;
 mod rng;
 mod schedule;
@@ -78,4 +85,5 @@ pub use config::{
 pub use driver::SimDriver;
 pub use fault::{FaultPlan, FaultRule, FaultWhen};
 pub use log::{Call, Work};
+pub use race::{Race, RaceKind, Use, in_frame};
 pub use report::{AccessFault, Touched, WorkFault};

@@ -12,6 +12,8 @@ use super::host::Pinned;
 use super::log::{Call, Ring, Work};
 use super::mem_pool::MemPool;
 use super::memory::Memory;
+use super::race::Detector;
+use super::remains::Remains;
 use super::report::WorkFault;
 use super::schedule::Schedule;
 use super::slab::{Id, Slab};
@@ -57,6 +59,9 @@ pub(super) struct State {
     pub(super) schedule: Schedule,
     pub(super) faults: Faults,
     pub(super) work_faults: Vec<WorkFault>,
+    /// Bodies that have run and are to be dropped without the lock.
+    pub(super) remains: Vec<Remains>,
+    pub(super) races: Option<Box<Detector>>,
     pub(super) calls: Ring<Call>,
     pub(super) work: Ring<Work>,
     pub(super) counts: [u64; CallName::COUNT],
@@ -95,6 +100,8 @@ impl State {
             schedule: Schedule::new(config.completion),
             faults: Faults::new(config.faults),
             work_faults: Vec::new(),
+            remains: Vec::new(),
+            races: config.race_detector.then(|| Box::new(Detector::new())),
             calls: Ring::new(config.log_calls),
             work: Ring::new(config.log_calls),
             counts: [0; CallName::COUNT],

@@ -109,19 +109,25 @@ impl State {
     pub(super) fn drop_if_over(&mut self, id: Id) {
         if self.streams.get(id).is_some_and(|s| s.destroyed && s.queue.is_empty()) {
             self.streams.remove(id);
+            self.watch(|races| races.stream_ended(id));
         }
     }
 
     pub(super) fn stream_query(&mut self, handle: StreamHandle) -> Result<bool, Status> {
         let id = self.stream_id(handle)?;
         self.forbid_in_capture().and(self.forbid_on_capturing(id))?;
-        Ok(self.streams.get(id).is_none_or(|s| s.queue.is_empty()))
+        let ready = self.streams.get(id).is_none_or(|s| s.queue.is_empty());
+        if ready {
+            self.watch(|races| races.host_saw_stream(id));
+        }
+        Ok(ready)
     }
 
     pub(super) fn stream_synchronize(&mut self, handle: StreamHandle) -> Result<(), Status> {
         let id = self.stream_id(handle)?;
         self.forbid_in_capture().and(self.forbid_on_capturing(id))?;
         self.finish_stream(id);
+        self.watch(|races| races.host_saw_stream(id));
         self.release_beyond_threshold(handle.device)?;
         self.tell_fault(handle.device)
     }
@@ -149,6 +155,7 @@ impl State {
             Some(Record::Eager(recorded)) => *recorded,
         };
         self.forbid_outside_work(id)?;
+        self.watch(|races| races.waits(id, handle.device, event));
         // What has run, or stands before it in the same queue, need not be waited for; the time does.
         let item = Item::Wait { stream: recorded.stream, place: recorded.place };
         self.issue(id, item, 0, recorded.end_ns);
@@ -170,6 +177,7 @@ impl State {
         for id in streams {
             self.finish_stream(id);
         }
+        self.watch(|races| races.host_saw_device(device));
     }
 
     /// Puts an item at the end of a stream, to begin no earlier than `after_ns`. Gives its place and its end.

@@ -66,6 +66,7 @@ impl State {
         }
         self.memory.reservations.remove(&base);
         self.give_addresses(base, bytes);
+        self.watch(|races| races.range_freed(base, bytes));
         Ok(())
     }
 
@@ -102,6 +103,7 @@ impl State {
         let unused = self.memory.physical.get(id).is_some_and(|p| p.released && p.maps == 0);
         if unused && let Some(physical) = self.memory.physical.remove(id) {
             self.device_mut(physical.device)?.in_use -= physical.bytes;
+            self.watch(|races| races.physical_gone(id));
         }
         Ok(())
     }
@@ -125,6 +127,7 @@ impl State {
         memory.births += 1;
         let mapping = Mapping { bytes, physical, access: 0, birth: memory.births };
         memory.mappings.insert(at.0, mapping);
+        self.watch(|races| races.mapped(at.0, bytes));
         Ok(())
     }
 
@@ -180,6 +183,7 @@ impl State {
     pub(super) fn unmap(&mut self, at: DevicePtr, bytes: u64) -> Result<(), Status> {
         for base in self.covering(at, bytes)? {
             let Some(mapping) = self.memory.mappings.remove(&base) else { continue };
+            self.watch(|races| races.unmapped(base, mapping.physical, mapping.bytes));
             if let Some(physical) = self.memory.physical.get_mut(mapping.physical) {
                 physical.maps -= 1;
             }

@@ -4,6 +4,7 @@ use super::access::{Piece, Toucher};
 use super::driver::as_work;
 use super::host_bytes::HostRange;
 use super::kernel::run_body;
+use super::remains::Remains;
 use super::report::{AccessFault, Touched, WorkFault};
 use super::slab::Id;
 use super::state::State;
@@ -34,6 +35,24 @@ pub(super) enum Item {
 pub(super) enum End {
     Device(DevicePtr),
     Host(HostRange),
+}
+
+impl End {
+    /// What a copy does to memory of a device here.
+    pub(super) fn on_device(&self, bytes: u64, write: bool) -> Option<Touched> {
+        match *self {
+            Self::Device(ptr) => Some(Touched { ptr, bytes, write }),
+            Self::Host(_) => None,
+        }
+    }
+
+    /// What it does to memory of the host here, by the host's address.
+    pub(super) fn on_host(&self, bytes: u64, write: bool) -> Option<Touched> {
+        match self {
+            Self::Device(_) => None,
+            Self::Host(host) => Some(Touched { ptr: DevicePtr(host.address()), bytes, write }),
+        }
+    }
 }
 
 impl Item {
@@ -81,8 +100,11 @@ impl State {
                 self.run_copy(dst, src, bytes, &who)
             }
             Item::Fill { dst, value, bytes } => self.run_fill(dst, value, bytes, &who),
-            // What the body captured is dropped as part of the work, too.
-            Item::Kernel(kernel) => as_work(|| self.run_kernel(*kernel, &who)),
+            Item::Kernel(mut kernel) => {
+                let result = as_work(|| self.run_kernel(&mut kernel, &who));
+                self.remains.push(Remains { stream: on, name, body: kernel.body });
+                result
+            }
         };
         if let Err((range, fault)) = result {
             self.work_faults.push(WorkFault { stream: on, name, range, fault });
@@ -131,7 +153,7 @@ impl State {
         Ok(())
     }
 
-    fn run_kernel(&mut self, kernel: KernelLaunch, who: &Toucher) -> Result<(), Fault> {
+    fn run_kernel(&mut self, kernel: &mut KernelLaunch, who: &Toucher) -> Result<(), Fault> {
         let KernelLaunch { name: _, reads, writes, body } = kernel;
         let reads: Result<Vec<_>, Fault> =
             reads.iter().map(|a| Ok((self.touch(a.ptr, a.bytes, false, who)?, a.bytes))).collect();
