@@ -243,7 +243,6 @@ fn segment_info(segment: &InitialSegment, stream: StreamHandle) -> SegmentInfo {
         BlockInfo::new(block.size, block.requested_size, state)
     });
     SegmentInfo {
-        pool: c10_cuda::alloc::MempoolId::DEFAULT,
         stream,
         pool: MempoolId::DEFAULT,
         address: DevicePtr(segment.address),

@@ -45,7 +45,7 @@ impl Program {
             device.captures.iter().flat_map(|c| c.members.iter().map(|(stream, _)| *stream)).collect()
         };
         // Outside a capture PyTorch lets blocks through that the capture still uses.
-        let inside_only = !self.may_act_outside() && self.random.below(2000) != 0;
+        let inside_only = !self.may_act_outside();
         if !members.is_empty() && (inside_only || self.random.percent(75)) {
             return members[self.random.index(members.len())];
         }

@@ -58,9 +58,10 @@ impl Machine {
 
     fn write_segment(&self, text: &mut String, segment: &SegmentInfo) {
         let class = if segment.is_large { "large" } else { "small" };
+        let growing = if segment.is_expandable { " expandable" } else { "" };
         let _ = write!(
             text,
-            "\nsegment {} device {} pool {} stream {} {class} total {} allocated {} active {} requested {}",
+            "\nsegment {} device {} pool {} stream {} {class}{growing} total {} allocated {} active {} requested {}",
             self.places.place(segment.address.0),
             segment.stream.device,
             pool_name(segment.pool),
