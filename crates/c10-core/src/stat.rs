@@ -32,6 +32,14 @@ impl Stat {
         self.freed = self.freed.wrapping_add(amount);
     }
 
+    /// What `times` rounds do, each of which takes `amount` away and adds it again: the sums grow.
+    #[inline]
+    pub fn repeat(&mut self, amount: i64, times: i64) {
+        let sum = amount.wrapping_abs().wrapping_mul(times);
+        self.allocated = self.allocated.wrapping_add(sum);
+        self.freed = self.freed.wrapping_add(sum);
+    }
+
     /// Forgets what was added and taken; the value and its peak stay.
     pub fn reset_accumulated(&mut self) {
         self.allocated = 0;
@@ -89,6 +97,13 @@ impl StatArray {
     pub fn decrease(&mut self, is_small: bool, amount: i64) {
         self.all.decrease(amount);
         if is_small { self.small.decrease(amount) } else { self.large.decrease(amount) }
+    }
+
+    /// [`Stat::repeat`] of the aggregate and of one pool.
+    #[inline]
+    pub fn repeat(&mut self, is_small: bool, amount: i64, times: i64) {
+        self.all.repeat(amount, times);
+        if is_small { self.small.repeat(amount, times) } else { self.large.repeat(amount, times) }
     }
 
     /// Adds `amount` if it is positive, and takes its magnitude away if it is negative.

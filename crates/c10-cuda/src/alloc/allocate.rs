@@ -58,15 +58,22 @@ impl Locked<'_> {
         stream: u64,
         callbacks: &Callbacks,
     ) -> Result<BlockId, Refused> {
+        if let Some(id) = self.take_parked(requested, stream) {
+            return Ok(id);
+        }
+        self.settle();
         if requested >= REQUEST_CAP {
             return Err(Refused::TooLarge(requested));
         }
         let capturing = self.housekeep(stream)?;
         let mut request = self.request(requested, stream)?;
-        let id = match self.get_free_block(&request) {
-            Some(id) => id,
-            None => self.obtain(&mut request, capturing, callbacks)?,
-        };
+        if let Some(found) = self.get_free_block(&request) {
+            let split_before = self.split_now();
+            let id = self.hand_out(found, &request);
+            self.set_hot(id, &request, split_before);
+            return Ok(id);
+        }
+        let id = self.obtain(&mut request, capturing, callbacks)?;
         Ok(self.hand_out(id, &request))
     }
 

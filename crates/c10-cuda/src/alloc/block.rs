@@ -9,7 +9,7 @@ pub(crate) struct Block {
     /// Its first address, and its length in bytes, a multiple of 512.
     pub(crate) ptr: u64,
     pub(crate) size: u64,
-    /// What the program asked for, when it was last handed out.
+    /// What the program asked for; 0 once it is free.
     pub(crate) requested: u64,
     /// The stream it was allocated on: the driver's value.
     pub(crate) stream: u64,

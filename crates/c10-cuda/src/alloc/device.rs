@@ -32,6 +32,7 @@ use super::block_table::BlockTable;
 use super::capture::Deferred;
 use super::context::ContextGate;
 use super::expandable::ExpandableTable;
+use super::hot::Hot;
 use super::ids::{BlockId, PoolId};
 use super::mempool_id::MempoolId;
 use super::owner::OwnerTable;
@@ -54,7 +55,7 @@ pub(crate) struct Device {
     /// How many captures are under way on all devices of the allocator.
     pub(crate) captures: Arc<AtomicUsize>,
     /// Whether the driver's witness wants to know of blocks.
-    watched: bool,
+    pub(crate) watched: bool,
     /// Who says where the program is. Asked before the lock is taken.
     pub(crate) contexts: ContextGate,
     state: Mutex<DeviceState>,
@@ -98,9 +99,14 @@ pub(crate) struct DeviceState {
     pub(crate) raw: AddressMap<BlockId>,
     pub(crate) trace: TraceRing,
     pub(crate) owners: OwnerTable,
-    /// Contexts handed out and not yet ended. While there are any, `keepalive` holds the device.
+    /// Contexts handed out and not yet ended. While there are any, `keepalive` holds the device. It also does
+    /// while the allocator lives, once it has handed one out.
     pub(crate) owned: usize,
     pub(crate) keepalive: Option<Arc<Device>>,
+    /// Whether the allocator has ended.
+    pub(crate) is_closed: bool,
+    /// See Note [Hot blocks].
+    pub(crate) hot: Option<Hot>,
     /// The last driver error that a free could not return.
     pub(crate) unreported: Option<DriverError>,
     #[cfg(debug_assertions)]
@@ -141,6 +147,8 @@ impl Device {
             owners: OwnerTable::default(),
             owned: 0,
             keepalive: None,
+            is_closed: false,
+            hot: None,
             unreported: None,
             #[cfg(debug_assertions)]
             steps: 0,
@@ -151,8 +159,26 @@ impl Device {
         Self { index, driver, runtime, captures, watched, contexts, state: Mutex::new(state) }
     }
 
+    /// The state, settled. See Note [Hot blocks].
     pub(crate) fn lock(&self) -> Locked<'_> {
+        let mut locked = self.lock_unsettled();
+        locked.settle();
+        locked
+    }
+
+    /// The state for an allocation or a free: a block may be parked.
+    #[inline]
+    pub(crate) fn lock_unsettled(&self) -> Locked<'_> {
         Locked { device: self, guard: Some(lock(&self.state)), called: Cell::new(false) }
+    }
+
+    /// Says that the allocator has ended: from here on only what is handed out keeps the device.
+    pub(crate) fn close(&self) {
+        let mut locked = self.lock();
+        locked.is_closed = true;
+        let last = if locked.owned == 0 { locked.keepalive.take() } else { None };
+        drop(locked);
+        drop(last);
     }
 }
 
@@ -226,6 +252,7 @@ impl Locked<'_> {
         let result = call();
         self.guard = Some(lock(&self.device.state));
         self.trace.set_caller(caller);
+        self.settle();
         result
     }
 
@@ -233,6 +260,15 @@ impl Locked<'_> {
     #[inline]
     fn give_up(&mut self) {
         self.check();
+        if self.trace.is_on() {
+            self.give_up_and_deliver();
+        } else {
+            self.guard = None;
+        }
+    }
+
+    #[cold]
+    fn give_up_and_deliver(&mut self) {
         let outbox = self.trace.leave();
         self.guard = None;
         if let Some(outbox) = outbox {

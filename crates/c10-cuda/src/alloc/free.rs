@@ -10,21 +10,22 @@ use crate::sync::Arc;
 impl Locked<'_> {
     /// Takes a block back from the program. What the driver refuses meanwhile is tried again later.
     pub(crate) fn free(&mut self, id: BlockId) -> Reported {
+        if self.park(id) {
+            let block = &self.blocks[id];
+            return Reported::new(self, block.ptr, -(block.size as i64));
+        }
+        self.settle();
         let max_split = self.config.max_split();
-        let block = &mut self.blocks[id];
-        assert!(block.allocated, "a block that is handed out is freed once");
-        block.allocated = false;
+        let block = &self.blocks[id];
         let (ptr, size, requested, stream) = (block.ptr, block.size, block.requested, block.stream);
         let pool = block.pool;
-        let is_small = pool.is_small;
         let waits = !block.stream_uses.is_empty();
-        self.stats.allocation.decrease(is_small, 1);
-        self.stats.allocated_bytes.decrease(is_small, size as i64);
         if size >= max_split {
             self.stats.oversize_allocations.decrease(1);
         }
         self.record(TraceAction::FreeRequested, pool, ptr, requested, stream);
         self.tell_taken_back(ptr);
+        self.give_up(id);
         if waits {
             self.insert_events(id);
         } else {
@@ -35,19 +36,37 @@ impl Locked<'_> {
 }
 
 impl DeviceState {
+    /// Notes that the program holds a block no more.
+    fn give_up(&mut self, id: BlockId) {
+        let block = &mut self.blocks[id];
+        assert!(block.allocated, "a block that is handed out is freed once");
+        block.allocated = false;
+        let (size, is_small) = (block.size, block.pool.is_small);
+        self.stats.allocation.decrease(is_small, 1);
+        self.stats.allocated_bytes.decrease(is_small, size as i64);
+    }
+
+    /// Frees a block that no other stream uses and that is not kept whole, with no word to anybody.
+    pub(crate) fn free_unused(&mut self, id: BlockId) {
+        self.give_up(id);
+        self.free_block(id);
+    }
+
     /// Notes that one context has ended; the device's own reference if it was the last.
     pub(crate) fn disown(&mut self) -> Option<Arc<Device>> {
         self.owned -= 1;
-        if self.owned == 0 { self.keepalive.take() } else { None }
+        if self.owned == 0 && self.is_closed { self.keepalive.take() } else { None }
     }
 
     /// Makes a block that nobody holds and no stream uses free, and merges it with free neighbours.
     pub(crate) fn free_block(&mut self, id: BlockId) {
-        let block = &self.blocks[id];
+        let block = &mut self.blocks[id];
         debug_assert!(block.is_free());
         let (size, requested, pool) = (block.size as i64, block.requested as i64, block.pool);
         let (is_small, is_expandable) = (pool.is_small, block.expandable.is_some());
-        self.record(TraceAction::FreeCompleted, pool, block.ptr, block.requested, block.stream);
+        let (ptr, stream) = (block.ptr, block.stream);
+        block.requested = 0;
+        self.record(TraceAction::FreeCompleted, pool, ptr, requested as u64, stream);
         if !self.graph_uses.is_empty() {
             self.graph_uses.remove(&id);
         }

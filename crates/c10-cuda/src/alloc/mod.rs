@@ -39,6 +39,7 @@ mod allocate;
 mod allocate_at;
 mod split;
 mod free;
+mod hot;
 mod stream_use;
 mod capture;
 mod graph_reuse;
@@ -203,7 +204,7 @@ impl CachingAllocator {
     /// A block that is handed out, and the lock under which it is still only ours.
     fn obtain<'a>(&self, device: &'a Device, bytes: u64, stream: u64) -> Result<(Locked<'a>, BlockId)> {
         let caller = device.contexts.gather(RecordContext::State);
-        let mut locked = device.lock();
+        let mut locked = device.lock_unsettled();
         locked.trace.set_caller(caller);
         match locked.malloc(bytes, stream, &self.0.callbacks) {
             Ok(id) => Ok((locked, id)),
@@ -324,6 +325,12 @@ impl CachingAllocator {
             .ok_or_else(|| {
                 oom::foreign(call, &format!("the memory at {:?} on {}", ptr.as_ptr(), ptr.device()))
             })
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.devices.iter().for_each(|device| device.close());
     }
 }
 

@@ -76,7 +76,7 @@ pub(crate) fn block_of(ptr: &DataPtr) -> Option<(&Device, u32)> {
 impl Locked<'_> {
     /// The owner of a block that has just been handed out.
     pub(crate) fn own(&mut self, device: &Arc<Device>, id: BlockId, address: u64) -> DataPtr {
-        if self.owned == 0 {
+        if self.keepalive.is_none() {
             self.keepalive = Some(Arc::clone(device));
         }
         self.owned += 1;
@@ -94,7 +94,7 @@ unsafe fn run(context: *mut c_void) {
     // SAFETY: as above.
     let device = unsafe { &*record.device };
     let caller = device.contexts.gather(RecordContext::All);
-    let mut locked = device.lock();
+    let mut locked = device.lock_unsettled();
     locked.trace.set_caller(caller);
     let id = locked.blocks.id_at(record.index).expect("a context is out, so its slot holds a block");
     let freed = locked.free(id);

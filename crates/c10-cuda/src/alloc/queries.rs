@@ -89,7 +89,7 @@ impl CachingAllocator {
     /// # Errors
     /// As there.
     pub fn base_allocation_raw(&self, ptr: DevicePtr) -> Result<(DevicePtr, u64)> {
-        let found = self.find_raw(|state| state.raw.get(&ptr.0).copied());
+        let found = self.find_raw(ptr);
         let (locked, id) = found.ok_or_else(|| oom::foreign("base_allocation_raw", &ptr.to_string()))?;
         locked.segment_of(id)
     }

@@ -63,7 +63,7 @@ impl CachingAllocator {
         }
         let current = self.0.devices.get(usize::from(self.0.runtime.current().device));
         let caller = current.and_then(|device| device.contexts.gather(RecordContext::All));
-        if let Some((mut locked, id)) = self.find_raw(|state| state.raw.remove(&ptr.0)) {
+        if let Some((mut locked, id)) = self.find_unsettled(|state| state.raw.remove(&ptr.0)) {
             locked.trace.set_caller(caller);
             let freed = locked.free(id);
             drop(locked);
@@ -87,7 +87,7 @@ impl CachingAllocator {
     /// As there.
     pub fn record_stream_raw(&self, ptr: DevicePtr, stream: Stream) -> Result<()> {
         let stream = self.0.runtime.handle(stream)?;
-        if let Some((mut locked, id)) = self.find_raw(|state| state.raw.get(&ptr.0).copied()) {
+        if let Some((mut locked, id)) = self.find_raw(ptr) {
             return Ok(locked.record_stream(id, stream)?);
         }
         // Freeing straight to the driver waits for all of the device.
@@ -95,16 +95,23 @@ impl CachingAllocator {
         if is_uncached { Ok(()) } else { Err(oom::foreign("record_stream_raw", &ptr.to_string())) }
     }
 
-    /// The device that has something for `find`, locked, and what that is. An address does not say which device
+    /// The device that gave out an address in a raw call, locked, and the block. An address does not say which device
     /// it is of; the thread's current one is looked at first, which usually has it.
-    pub(super) fn find_raw(
+    pub(super) fn find_raw(&self, ptr: DevicePtr) -> Option<(Locked<'_>, BlockId)> {
+        let (mut locked, id) = self.find_unsettled(|state| state.raw.get(&ptr.0).copied())?;
+        locked.settle();
+        Some((locked, id))
+    }
+
+    /// The same; a block may be parked. See Note [Hot blocks].
+    fn find_unsettled(
         &self,
         find: impl Fn(&mut DeviceState) -> Option<BlockId>,
     ) -> Option<(Locked<'_>, BlockId)> {
         let current = usize::from(self.0.runtime.current().device);
         let (before, from) = self.0.devices.split_at(current.min(self.0.devices.len()));
         from.iter().chain(before).find_map(|device| {
-            let mut locked = device.lock();
+            let mut locked = device.lock_unsettled();
             let id = find(&mut locked)?;
             Some((locked, id))
         })

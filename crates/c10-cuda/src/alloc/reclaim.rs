@@ -84,7 +84,8 @@ impl Locked<'_> {
     }
 
     fn release_those(&mut self, free: Vec<BlockId>) -> Result<(), DriverError> {
-        free.into_iter().fold(Ok(()), |result, id| {
+        let mut result = Ok(());
+        for id in free {
             let released = if self.is_releasable(id) {
                 self.release_block(id)
             } else if self.can_shrink(id) {
@@ -92,8 +93,9 @@ impl Locked<'_> {
             } else {
                 Ok(())
             };
-            result.and(released)
-        })
+            result = result.and(released);
+        }
+        result
     }
 
     /// Whether a block is there, free, and all of a segment that cannot grow. It may have gone while the lock was

@@ -6,39 +6,35 @@ use c10_core::reporting::{self, MemoryEvent, OutOfMemoryEvent};
 use super::device::DeviceState;
 use crate::error::OutOfMemory;
 
-/// A block that was handed out or came back, with the totals after it.
+/// A block that was handed out or came back, with the totals after it; nothing where nobody listens.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "observers are told once the lock is given up"]
-pub(crate) struct Reported {
-    device: u8,
-    address: u64,
-    bytes: i64,
-    total_allocated: i64,
-    total_reserved: i64,
-}
+pub(crate) struct Reported(Option<MemoryEvent>);
 
 impl Reported {
     /// `bytes` is negative for a block that came back.
+    #[inline]
     pub(crate) fn new(state: &DeviceState, address: u64, bytes: i64) -> Self {
-        Self {
-            device: state.index,
-            address,
-            bytes,
-            total_allocated: state.stats.allocated_bytes.all.current,
-            total_reserved: state.stats.reserved_bytes.all.current,
-        }
+        Self(reporting::is_observed().then(|| event(state, address, bytes)))
     }
 
     /// Tells the observers. Not to be called under a lock.
     #[inline]
     pub(crate) fn report(self) {
-        reporting::report(|| MemoryEvent {
-            address: self.address as usize,
-            bytes: self.bytes,
-            total_allocated: self.total_allocated as u64,
-            total_reserved: self.total_reserved as u64,
-            device: Device::cuda(self.device),
-        });
+        if let Some(event) = self.0 {
+            reporting::report(|| event);
+        }
+    }
+}
+
+#[cold]
+fn event(state: &DeviceState, address: u64, bytes: i64) -> MemoryEvent {
+    MemoryEvent {
+        address: address as usize,
+        bytes,
+        total_allocated: state.allocated_now() as u64,
+        total_reserved: state.stats.reserved_bytes.all.current as u64,
+        device: Device::cuda(state.index),
     }
 }
 

@@ -54,7 +54,7 @@ pub struct SegmentInfo {
 pub struct BlockInfo {
     /// Its size.
     pub size: u64,
-    /// What the program asked for; for a free block what it last did, or 0.
+    /// What the program asked for; 0 for a free block, where PyTorch has what is left of an earlier use.
     pub requested_size: u64,
     /// For how many searches of its pool it has been free; counted where old blocks are collected.
     pub gc_counter: u64,

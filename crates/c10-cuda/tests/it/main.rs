@@ -14,6 +14,7 @@ mod alloc_basic;
 mod alloc_config;
 mod alloc_contexts;
 mod alloc_faults;
+mod alloc_hot;
 mod alloc_model;
 mod alloc_oom;
 mod alloc_raw;

@@ -153,7 +153,11 @@ impl State {
         }
         let capturing = self.streams.iter().filter(|(_, s)| s.device == device && s.capture.is_some());
         let capturing: Vec<Id> = capturing.map(|(id, _)| id).collect();
-        capturing.into_iter().fold(Ok(()), |result, id| result.and(self.forbid_on_capturing(id)))
+        let mut result = Ok(());
+        for id in capturing {
+            result = result.and(self.forbid_on_capturing(id));
+        }
+        result
     }
 
     fn membership(&self, stream: Id) -> Option<&Membership> {
