@@ -110,6 +110,12 @@ impl Family {
         let drawn = if plain { Conf::default() } else { Conf::draw(random) };
         let captures = matches!(self, Family::Capture | Family::Reuse | Family::Mixed);
         let mut conf = Conf { switches, ..drawn };
+        if switches.expandable {
+            // They grow in steps of the driver's 2 MiB.
+            conf.large_segment_mb = conf.large_segment_mb.map(|size| size.next_multiple_of(2));
+            conf.max_split_mb = conf.max_split_mb.map(|size| size + 1);
+            conf.max_non_split_rounding_mb = conf.max_non_split_rounding_mb.map(|size| size + 1);
+        }
         if captures && random.percent(90) {
             // What these take back while a capture is under way spoils it (a defect of PyTorch's).
             conf.max_split_mb = None;
