@@ -58,10 +58,6 @@ impl Locked<'_> {
         stream: u64,
         callbacks: &Callbacks,
     ) -> Result<BlockId, Refused> {
-        if let Some(id) = self.take_parked(requested, stream) {
-            return Ok(id);
-        }
-        self.settle();
         if requested >= REQUEST_CAP {
             return Err(Refused::TooLarge(requested));
         }

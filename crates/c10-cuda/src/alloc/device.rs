@@ -159,17 +159,21 @@ impl Device {
         Self { index, driver, runtime, captures, watched, contexts, state: Mutex::new(state) }
     }
 
-    /// The state, settled. See Note [Hot blocks].
     pub(crate) fn lock(&self) -> Locked<'_> {
-        let mut locked = self.lock_unsettled();
-        locked.settle();
-        locked
+        self.settled(self.lock_unsettled())
     }
 
-    /// The state for an allocation or a free: a block may be parked.
+    /// The state for the quick paths: a block may be parked. See Note [Hot blocks].
     #[inline]
-    pub(crate) fn lock_unsettled(&self) -> Locked<'_> {
-        Locked { device: self, guard: Some(lock(&self.state)), called: Cell::new(false) }
+    pub(crate) fn lock_unsettled(&self) -> MutexGuard<'_, DeviceState> {
+        lock(&self.state)
+    }
+
+    /// The state for everything else.
+    #[inline]
+    pub(crate) fn settled<'a>(&'a self, mut guard: MutexGuard<'a, DeviceState>) -> Locked<'a> {
+        guard.settle();
+        Locked { device: self, guard: Some(guard), called: Cell::new(false) }
     }
 
     /// Says that the allocator has ended: from here on only what is handed out keeps the device.

@@ -10,11 +10,6 @@ use crate::sync::Arc;
 impl Locked<'_> {
     /// Takes a block back from the program. What the driver refuses meanwhile is tried again later.
     pub(crate) fn free(&mut self, id: BlockId) -> Reported {
-        if self.park(id) {
-            let block = &self.blocks[id];
-            return Reported::new(self, block.ptr, -(block.size as i64));
-        }
-        self.settle();
         let max_split = self.config.max_split();
         let block = &self.blocks[id];
         let (ptr, size, requested, stream) = (block.ptr, block.size, block.requested, block.stream);

@@ -6,20 +6,33 @@
 //! long as nothing else happens on the device in between, the block need not be merged, searched for and split
 //! each time. It is *parked*: the state still says that it is handed out, and how often it went and came is a
 //! number. Whoever takes the lock by `Device::lock` finds the state *settled*, as if everything had been done
-//! step by step; only the paths of an allocation and of a free look before that.
+//! step by step; only the quick paths here look before that.
 //!
 //! The rules: a block is hot when the last thing that happened on the device was that it was found in a free set
 //! (or that it was parked and handed out again), while no history is recorded, no ages are counted, no freed block
-//! waits for a stream, nothing captures or goes to a private pool, no race detector watches, and the block is not one that `max_split_size` keeps whole.
+//! waits for a stream, nothing captures or goes to a private pool, no race detector watches, and the block is not one
+//! that `max_split_size` keeps whole. Where anybody observes the process's memory the quick paths are not taken.
+
+use c10_core::reporting;
 
 use super::allocate::Request;
 use super::device::{DeviceState, Locked};
 use super::ids::BlockId;
 
+/// Who holds a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holder {
+    /// A `DataPtr`.
+    Owner,
+    /// Whoever has the address.
+    Raw,
+}
+
 /// The hot block of a device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hot {
     id: BlockId,
+    ptr: u64,
     /// What it was asked for with.
     requested: u64,
     stream: u64,
@@ -27,32 +40,12 @@ pub(crate) struct Hot {
     split: (i64, i64),
     /// How often it has come back and gone out again, uncounted so far.
     rounds: i64,
+    holder: Holder,
     /// Whether it has come back since.
     is_parked: bool,
 }
 
 impl Locked<'_> {
-    /// The parked block, if the request is the one it was found for.
-    #[inline]
-    pub(crate) fn take_parked(&mut self, requested: u64, stream: u64) -> Option<BlockId> {
-        let hot = self.hot.as_mut()?;
-        if !hot.is_parked || hot.requested != requested || hot.stream != stream {
-            return None;
-        }
-        hot.is_parked = false;
-        hot.rounds += 1;
-        Some(hot.id)
-    }
-
-    /// Parks the block if it is the hot one, which no other stream uses.
-    #[inline]
-    pub(crate) fn park(&mut self, id: BlockId) -> bool {
-        let Some(hot) = self.hot.as_mut().filter(|hot| hot.id == id) else { return false };
-        debug_assert!(!hot.is_parked, "a block that is handed out is freed once");
-        hot.is_parked = true;
-        true
-    }
-
     /// Notes that a block was found in a free set for the request and is handed out; `split_before` are the two
     /// statistics before it was.
     #[inline]
@@ -61,43 +54,94 @@ impl Locked<'_> {
         let waits = self.queued_events > 0 || !self.unrecorded.is_empty() || !self.deferred.is_empty();
         // Another thread's request, or one in a capture, may be for another pool.
         let is_scoped = !self.pools.scopes.is_empty() || self.active_captures > 0;
-        if ages
-            || is_scoped
-            || waits
-            || self.device.watched
-            || self.trace.is_on()
-            || self.blocks[id].size >= self.config.max_split()
-        {
+        let block = &self.blocks[id];
+        let (ptr, is_whole) = (block.ptr, block.size >= self.config.max_split());
+        if ages || waits || is_scoped || self.device.watched || self.trace.is_on() || is_whole {
             return;
         }
         let (count, bytes) = self.split_now();
-        let split = (count - split_before.0, bytes - split_before.1);
-        let (requested, stream) = (request.requested, request.stream);
-        self.hot = Some(Hot { id, requested, stream, split, rounds: 0, is_parked: false });
+        self.hot = Some(Hot {
+            id,
+            ptr,
+            requested: request.requested,
+            stream: request.stream,
+            split: (count - split_before.0, bytes - split_before.1),
+            rounds: 0,
+            holder: Holder::Owner,
+            is_parked: false,
+        });
     }
 }
 
 impl DeviceState {
+    /// Says that the block which was just handed out went to whoever has the address.
+    #[inline]
+    pub(crate) fn hold_raw(&mut self) {
+        if let Some(hot) = &mut self.hot {
+            hot.holder = Holder::Raw;
+        }
+    }
+
+    /// The parked block and its address, handed out again, if the request is the one it was found for.
+    #[inline]
+    pub(crate) fn take_parked(
+        &mut self,
+        requested: u64,
+        stream: u64,
+        holder: Holder,
+    ) -> Option<(BlockId, u64)> {
+        let hot = self.hot.as_mut()?;
+        let is_it = hot.is_parked && hot.requested == requested && hot.stream == stream;
+        if !is_it || hot.holder != holder || reporting::is_observed() {
+            return None;
+        }
+        hot.is_parked = false;
+        hot.rounds += 1;
+        Some((hot.id, hot.ptr))
+    }
+
+    /// Parks the block of a slot, which its owner gives back, if it is the hot one.
+    #[inline]
+    pub(crate) fn park_owned(&mut self, index: u32) -> bool {
+        let last = self.owned == 1 && self.is_closed;
+        !last && self.park(|hot| hot.id.index == index && hot.holder == Holder::Owner) && {
+            self.owned -= 1;
+            true
+        }
+    }
+
+    /// Parks the block at an address, which comes back by a raw call, if it is the hot one.
+    #[inline]
+    pub(crate) fn park_raw(&mut self, ptr: u64) -> bool {
+        self.park(|hot| hot.ptr == ptr && hot.holder == Holder::Raw)
+    }
+
+    #[inline]
+    fn park(&mut self, is_it: impl Fn(&Hot) -> bool) -> bool {
+        match &mut self.hot {
+            Some(hot) if !hot.is_parked && is_it(hot) && !reporting::is_observed() => {
+                hot.is_parked = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// The current `inactive_split` and `inactive_split_bytes`.
     #[inline]
     pub(crate) fn split_now(&self) -> (i64, i64) {
         (self.stats.inactive_split.all.current, self.stats.inactive_split_bytes.all.current)
     }
 
-    /// The bytes that the program holds, whatever is parked.
-    pub(crate) fn allocated_now(&self) -> i64 {
-        let parked = self.hot.filter(|hot| hot.is_parked).map_or(0, |hot| self.blocks[hot.id].size);
-        self.stats.allocated_bytes.all.current - parked as i64
-    }
-
     /// Counts what the hot block did, and frees it if it is parked. There is none from here on.
     #[inline]
     pub(crate) fn settle(&mut self) {
-        let Some(hot) = &self.hot else { return };
-        if hot.is_parked || hot.rounds > 0 {
-            self.settle_hot();
+        if let Some(hot) = &self.hot {
+            if hot.is_parked || hot.rounds > 0 {
+                self.settle_hot();
+            }
+            self.hot = None;
         }
-        self.hot = None;
     }
 
     fn settle_hot(&mut self) {
@@ -113,6 +157,9 @@ impl DeviceState {
         stats.inactive_split.repeat(is_small, hot.split.0, hot.rounds);
         stats.inactive_split_bytes.repeat(is_small, hot.split.1, hot.rounds);
         if hot.is_parked {
+            if hot.holder == Holder::Raw {
+                self.raw.remove(&hot.ptr);
+            }
             self.free_unused(hot.id);
         }
     }

@@ -95,6 +95,7 @@ use crate::sync::{Arc, Mutex};
 use address_map::AddressMap;
 use callbacks::Callbacks;
 use device::{Device, Locked};
+use hot::Holder;
 use ids::BlockId;
 use report::Reported;
 
@@ -193,7 +194,14 @@ impl CachingAllocator {
         if !self.is_enabled() {
             return uncached::allocate(&device.driver, device.index, bytes);
         }
-        let (mut locked, id) = self.obtain(device, bytes, stream.raw)?;
+        let caller = device.contexts.gather(RecordContext::State);
+        let mut guard = device.lock_unsettled();
+        if caller.is_none()
+            && let Some((id, address)) = guard.take_parked(bytes, stream.raw, Holder::Owner)
+        {
+            return Ok(guard.own(device, id, address));
+        }
+        let (mut locked, id) = self.obtain(device.settled(guard), caller, bytes, stream.raw)?;
         let (address, reported) = handed_out(&locked, id);
         let ptr = locked.own(device, id, address);
         drop(locked);
@@ -202,9 +210,13 @@ impl CachingAllocator {
     }
 
     /// A block that is handed out, and the lock under which it is still only ours.
-    fn obtain<'a>(&self, device: &'a Device, bytes: u64, stream: u64) -> Result<(Locked<'a>, BlockId)> {
-        let caller = device.contexts.gather(RecordContext::State);
-        let mut locked = device.lock_unsettled();
+    fn obtain<'a>(
+        &self,
+        mut locked: Locked<'a>,
+        caller: Option<Context>,
+        bytes: u64,
+        stream: u64,
+    ) -> Result<(Locked<'a>, BlockId)> {
         locked.trace.set_caller(caller);
         match locked.malloc(bytes, stream, &self.0.callbacks) {
             Ok(id) => Ok((locked, id)),

@@ -13,7 +13,7 @@ use std::ptr::{self, NonNull};
 use c10_core::data_ptr::{DataPtr, DeleterEntry};
 
 use super::context::RecordContext;
-use super::device::{Device, Locked};
+use super::device::{Device, DeviceState};
 use super::ids::BlockId;
 use crate::sync::Arc;
 
@@ -73,7 +73,7 @@ pub(crate) fn block_of(ptr: &DataPtr) -> Option<(&Device, u32)> {
     Some((unsafe { &*record.device }, record.index))
 }
 
-impl Locked<'_> {
+impl DeviceState {
     /// The owner of a block that has just been handed out.
     pub(crate) fn own(&mut self, device: &Arc<Device>, id: BlockId, address: u64) -> DataPtr {
         if self.keepalive.is_none() {
@@ -94,7 +94,11 @@ unsafe fn run(context: *mut c_void) {
     // SAFETY: as above.
     let device = unsafe { &*record.device };
     let caller = device.contexts.gather(RecordContext::All);
-    let mut locked = device.lock_unsettled();
+    let mut guard = device.lock_unsettled();
+    if caller.is_none() && guard.park_owned(record.index) {
+        return;
+    }
+    let mut locked = device.settled(guard);
     locked.trace.set_caller(caller);
     let id = locked.blocks.id_at(record.index).expect("a context is out, so its slot holds a block");
     let freed = locked.free(id);

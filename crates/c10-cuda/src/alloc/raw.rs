@@ -4,7 +4,8 @@
 use c10_core::Stream;
 
 use super::context::RecordContext;
-use super::device::{DeviceState, Locked};
+use super::device::Locked;
+use super::hot::Holder;
 use super::ids::BlockId;
 use super::{CachingAllocator, handed_out, oom, uncached};
 use crate::driver::{DevicePtr, StreamHandle};
@@ -39,10 +40,18 @@ impl CachingAllocator {
             lock(&self.0.uncached).insert(ptr.0, device.index);
             return Ok(ptr);
         }
-        let (mut locked, id) = self.obtain(device, bytes, stream.raw)?;
+        let caller = device.contexts.gather(RecordContext::State);
+        let mut guard = device.lock_unsettled();
+        if caller.is_none()
+            && let Some((_, address)) = guard.take_parked(bytes, stream.raw, Holder::Raw)
+        {
+            return Ok(DevicePtr(address));
+        }
+        let (mut locked, id) = self.obtain(device.settled(guard), caller, bytes, stream.raw)?;
         let (address, reported) = handed_out(&locked, id);
         let before = locked.raw.insert(address, id);
         debug_assert!(before.is_none(), "live blocks have different addresses");
+        locked.hold_raw();
         drop(locked);
         reported.report();
         Ok(DevicePtr(address))
@@ -63,7 +72,18 @@ impl CachingAllocator {
         }
         let current = self.0.devices.get(usize::from(self.0.runtime.current().device));
         let caller = current.and_then(|device| device.contexts.gather(RecordContext::All));
-        if let Some((mut locked, id)) = self.find_unsettled(|state| state.raw.remove(&ptr.0)) {
+        let first = match current {
+            Some(device) => {
+                let mut guard = device.lock_unsettled();
+                if caller.is_none() && guard.park_raw(ptr.0) {
+                    return Ok(());
+                }
+                raw_block(device.settled(guard), ptr)
+            }
+            None => None,
+        };
+        if let Some((mut locked, id)) = first.or_else(|| self.find_raw(ptr)) {
+            locked.raw.remove(&ptr.0);
             locked.trace.set_caller(caller);
             let freed = locked.free(id);
             drop(locked);
@@ -98,22 +118,14 @@ impl CachingAllocator {
     /// The device that gave out an address in a raw call, locked, and the block. An address does not say which device
     /// it is of; the thread's current one is looked at first, which usually has it.
     pub(super) fn find_raw(&self, ptr: DevicePtr) -> Option<(Locked<'_>, BlockId)> {
-        let (mut locked, id) = self.find_unsettled(|state| state.raw.get(&ptr.0).copied())?;
-        locked.settle();
-        Some((locked, id))
-    }
-
-    /// The same; a block may be parked. See Note [Hot blocks].
-    fn find_unsettled(
-        &self,
-        find: impl Fn(&mut DeviceState) -> Option<BlockId>,
-    ) -> Option<(Locked<'_>, BlockId)> {
         let current = usize::from(self.0.runtime.current().device);
         let (before, from) = self.0.devices.split_at(current.min(self.0.devices.len()));
-        from.iter().chain(before).find_map(|device| {
-            let mut locked = device.lock_unsettled();
-            let id = find(&mut locked)?;
-            Some((locked, id))
-        })
+        from.iter().chain(before).find_map(|device| raw_block(device.lock(), ptr))
     }
+}
+
+/// The block at an address that a raw call gave out, with its device.
+fn raw_block(locked: Locked<'_>, ptr: DevicePtr) -> Option<(Locked<'_>, BlockId)> {
+    let id = locked.raw.get(&ptr.0).copied()?;
+    Some((locked, id))
 }
