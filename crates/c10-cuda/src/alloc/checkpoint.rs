@@ -108,8 +108,8 @@ impl CachingAllocator {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when there is no such device or pool, or its last use is gone; when a segment
-    /// of the state is not there any more; when a block in a segment of the state waits for streams, or one that is
-    /// held is used by other streams; when a block is held by a raw call, by an adaptor, or by an owner that is not
+    /// of the state is not there any more; when a block in a segment of the state waits for streams or is used by
+    /// other streams; when a block is held by a raw call, by an adaptor, or by an owner that is not
     /// among `owners`. Nothing is changed then.
     pub fn restore_pool(
         &self,
@@ -255,9 +255,6 @@ impl DeviceState {
             return fail("has lost its last use");
         }
         let used = |block: &Block| block.allocated && !block.stream_uses.is_empty();
-        if self.blocks.iter().any(|(_, block)| block.pool.owner == slot && used(block)) {
-            return fail("has a block that other streams use");
-        }
         let heads = self.heads_of(slot);
         for segment in &checkpoint.segments {
             let Some(head) = heads.iter().copied().find(|head| self.blocks[*head].ptr == segment.base) else {
@@ -274,6 +271,9 @@ impl DeviceState {
             }
             if self.chain(head).any(waits) {
                 return fail("has a block that waits for streams");
+            }
+            if self.chain(head).any(used) {
+                return fail("has a block that other streams use");
             }
         }
         Ok(())

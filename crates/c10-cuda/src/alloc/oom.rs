@@ -91,7 +91,7 @@ fn no_addresses(device: DeviceIndex, numbers: &NoAddresses) -> Error {
 
 /// What PyTorch advises.
 fn hint(locked: &Locked<'_>, request: &Request, numbers: &OutOfMemory) -> Result<String, DriverError> {
-    if !locked.is_expandable(request.pool) {
+    if !locked.config.expandable_segments {
         return Ok(HINT.into());
     }
     let limit = locked.reserve_limit(request.stream)?;
