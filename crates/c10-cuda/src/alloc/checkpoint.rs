@@ -196,12 +196,14 @@ impl Locked<'_> {
         let head = self.heads_of(owner).into_iter().find(|id| self.blocks[*id].ptr == segment.base);
         let mut at = head;
         let mut blocks = Vec::new();
-        for (place, piece) in segment.blocks.iter().enumerate() {
+        for piece in &segment.blocks {
             let free = at.expect("the segment was checked: there is as much of it as of the state");
             self.remove_free(free);
             let size = piece.size;
             let request = Request { requested: size, size, segment: 0, stream: segment.stream, pool };
-            let id = self.hand_out_cut(free, &request, place + 1 < segment.blocks.len());
+            // A segment that has grown since is longer than its state.
+            let is_longer = self.blocks[free].size > size;
+            let id = self.hand_out_cut(free, &request, is_longer);
             at = self.blocks[id].next;
             blocks.push(id);
         }
@@ -237,7 +239,7 @@ impl DeviceState {
     fn segment_state(&self, head: BlockId) -> Segment {
         let first = &self.blocks[head];
         let (base, stream, is_small) = (first.ptr, first.stream, first.pool.is_small);
-        let blocks = self.chain(head).map(|b| Piece { size: b.size, allocated: b.allocated }).collect();
+        let blocks = self.chain(head).filter(|b| b.mapped).map(|b| Piece { size: b.size, allocated: b.allocated }).collect();
         Segment { stream, is_small, base, blocks }
     }
 
@@ -261,11 +263,12 @@ impl DeviceState {
                 return fail("has lost a segment of the state");
             };
             let first = &self.blocks[head];
-            let bytes: u64 = self.chain(head).map(|block| block.size).sum();
+            let bytes: u64 = self.chain(head).take_while(|block| block.mapped).map(|block| block.size).sum();
+            // A growing segment is as long as it was or longer.
+            let is_long = if first.expandable.is_some() { u64::ge } else { u64::eq };
             let is_it = first.stream == segment.stream
                 && first.pool.is_small == segment.is_small
-                && first.expandable.is_none()
-                && bytes == segment.bytes();
+                && is_long(&bytes, &segment.bytes());
             if !is_it {
                 return fail("has another segment in the place of one of the state");
             }
