@@ -10,10 +10,9 @@ impl Program {
     pub(super) fn allocate(&mut self) {
         let stream = self.stream_to_allocate_on();
         let (id, bytes) = (self.new_id(), self.palette.size(&mut self.random));
-        let here = self.here();
-        self.threads[self.thread as usize].current[here] = stream;
         let named = Stream { device: None, number: stream };
         let op = self.push(Command::Allocate { id, bytes, stream: named }, &[]);
+        self.is_current(self.here(), stream, op);
         self.add_block(id, bytes, stream, op);
     }
 
@@ -129,7 +128,7 @@ impl Program {
         // A wait or a driver's free outside the capture spoils it.
         let inside = self.captures(self.current());
         let spoils = if inside { self.device().has_freeable } else { !self.may_act_outside() };
-        if spoils && self.random.percent(98) {
+        if spoils {
             return false;
         }
         if !inside {

@@ -39,7 +39,7 @@ impl Program {
         ][self.random.index(4)];
         let op = self.say(format!("capture_begin {stream} {pool}{word}"), &needs);
         self.add_use(&pool, op);
-        self.threads[self.thread as usize].current[here] = stream;
+        self.is_current(here, stream, op);
         let thread = self.thread;
         let device = self.device();
         device.scopes.push(Scope { pool, filter: Filter::Capture(op), op, is_use: false });
@@ -89,8 +89,8 @@ impl Program {
         let here = self.here();
         let members = &self.devices[here].captures[place].members;
         let (stream, op) = members[self.random.index(members.len())];
-        self.threads[self.thread as usize].current[here] = stream;
-        self.say(format!("c {stream}"), &[op]);
+        let op = self.say(format!("c {stream}"), &[op]);
+        self.is_current(here, stream, op);
         true
     }
 

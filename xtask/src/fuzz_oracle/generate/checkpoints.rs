@@ -90,8 +90,8 @@ impl Program {
         let stream = if self.random.percent(80) { near_stream } else { self.any_stream() };
         let (id, bytes) = (self.new_id(), self.palette.size(&mut self.random));
         let bytes = if self.random.percent(60) { 1 + self.random.below(100_000) } else { bytes };
-        self.threads[self.thread as usize].current[here] = stream;
         let op = self.say(format!("at {id} {bytes} {stream} {near_id} {offset}"), &[near_op]);
+        self.is_current(here, stream, op);
         self.add_block(id, bytes, stream, op);
         true
     }

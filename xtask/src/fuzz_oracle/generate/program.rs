@@ -50,7 +50,7 @@ impl Program {
             fill: fill * devices as u64,
             free_newest_percent: random.one_of(&[0, 20, 80]),
             thread: 0,
-            threads: vec![Thread { device: 0, current: vec![0; devices] }; habits.threads as usize],
+            threads: vec![Thread::new(devices); habits.threads as usize],
             devices: (0..devices).map(|_| Device::default()).collect(),
             habits,
             random,
@@ -73,6 +73,12 @@ impl Program {
     /// Adds the command of the acting thread, and gives its serial.
     pub(super) fn push(&mut self, command: Command, needs: &[u32]) -> u32 {
         let serial = self.ops.len() as u32;
+        let mut needs = needs.to_vec();
+        if self.any_capture() {
+            // Whether it is in the capture depends on the current stream.
+            let thread = &self.threads[self.thread as usize];
+            needs.extend(thread.current_since[thread.device]);
+        }
         self.ops.push(Op { serial, needs: needs.into(), thread: self.thread, command });
         serial
     }
@@ -155,6 +161,13 @@ impl Program {
     pub(super) fn current(&self) -> u32 {
         let thread = &self.threads[self.thread as usize];
         thread.current[thread.device]
+    }
+
+    /// Notes that a stream of a device is current from the command `since` on.
+    pub(super) fn is_current(&mut self, device: usize, stream: u32, since: u32) {
+        let thread = &mut self.threads[self.thread as usize];
+        thread.current[device] = stream;
+        thread.current_since[device] = Some(since);
     }
 
     pub(super) fn device(&mut self) -> &mut Device {

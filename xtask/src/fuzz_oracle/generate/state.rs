@@ -22,6 +22,14 @@ pub(super) struct Thread {
     pub(super) device: usize,
     /// The current stream of each device.
     pub(super) current: Vec<u32>,
+    /// The command that made it so.
+    pub(super) current_since: Vec<Option<u32>>,
+}
+
+impl Thread {
+    pub(super) fn new(devices: usize) -> Self {
+        Thread { device: 0, current: vec![0; devices], current_since: vec![None; devices] }
+    }
 }
 
 /// What is on a device.

@@ -17,9 +17,10 @@ impl Program {
         let number = self.any_stream();
         let other = self.random.percent(20).then(|| self.random.index(self.devices.len()));
         let device = other.unwrap_or(self.here());
-        self.threads[self.thread as usize].current[device] = number;
         let stream = Stream { device: other.map(|device| device as u32), number };
-        self.said(&format!("c {stream}"))
+        let op = self.say(format!("c {stream}"), &[]);
+        self.is_current(device, number, op);
+        true
     }
 
     pub(super) fn kernel(&mut self) -> bool {
