@@ -197,7 +197,9 @@ impl Locked<'_> {
     /// (`try_mempool_fallback`).
     // Differs from PyTorch: also of a pool that allocations go to at the time, which ends there in an error.
     fn block_of_other_pools(&mut self, request: &mut Request) -> Option<BlockId> {
-        if request.pool.owner != 0 || self.pools.use_on_oom.is_empty() {
+        // With expandable segments PyTorch does not come here.
+        let is_off = self.config.expandable_segments || self.pools.use_on_oom.is_empty();
+        if is_off || request.pool.owner != 0 {
             return None;
         }
         let pools: Vec<_> = self.pools.use_on_oom.iter().filter_map(|id| self.pools.find(id)).collect();

@@ -60,8 +60,8 @@ fn out_of_memory(
     locked.record(TraceAction::Oom, request.pool, numbers.device_free, request.size, request.stream);
     locked.stats.num_ooms += 1;
     // Beyond the limit it was not asked.
-    let was_asked = locked.limit.is_none_or(|limit| locked.total_allocated + request.segment <= limit);
-    let is_own = was_asked && locked.pools.owner(request.pool.owner).allocator.is_some();
+    let is_asked = locked.limit.is_none_or(|limit| locked.total_allocated + request.segment <= limit);
+    let is_own = is_asked && locked.pools.owner(request.pool.owner).allocator.is_some();
     drop(locked);
     tell(&numbers, callbacks);
     let text = text(&numbers, &hint) + if is_own { OWN_HINT } else { "" };

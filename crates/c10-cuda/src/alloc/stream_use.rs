@@ -48,7 +48,7 @@ impl Locked<'_> {
     }
 
     /// An event that stands for all that the stream holds now.
-    fn record_event(&mut self, stream: StreamHandle) -> Result<EventHandle, DriverError> {
+    pub(crate) fn record_event(&mut self, stream: StreamHandle) -> Result<EventHandle, DriverError> {
         let idle = self.idle_events.iter().rposition(|event| event.device == stream.device);
         let event = match idle {
             Some(at) => self.idle_events.swap_remove(at),
@@ -182,7 +182,7 @@ impl DeviceState {
     }
 
     /// Takes an event out of a queue, which has passed: usually the first.
-    fn pop_event(&mut self, at: usize, place: usize) {
+    pub(crate) fn pop_event(&mut self, at: usize, place: usize) {
         let (event, id) = self.event_queues[at].1.remove(place).expect("the caller has looked at it");
         self.queued_events -= 1;
         self.idle_events.push(event);

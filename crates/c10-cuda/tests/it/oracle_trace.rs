@@ -135,20 +135,27 @@ impl Player {
             let at = call.ptr.0;
             let name = match (call.name, call.status.is_some()) {
                 ("malloc", true) => "segment_alloc_failed",
-                ("malloc", false) => {
-                    self.segments.live.insert(at, (self.segments.next, call.bytes));
-                    self.segments.next += 1;
-                    "segment_alloc"
-                }
+                ("create", true) => "phys_alloc_failed",
+                ("malloc", false) => "segment_alloc",
+                ("reserve", false) => "va_reserve",
                 ("free", false) => "segment_free",
+                ("free_range", false) => "va_free",
+                ("create", false) => "phys_alloc",
+                ("release", false) => "phys_free",
+                ("map", false) => "map",
+                ("unmap", false) => "unmap",
                 _ => continue,
             };
+            if matches!(name, "segment_alloc" | "va_reserve") {
+                self.segments.live.insert(at, (self.segments.next, call.bytes));
+                self.segments.next += 1;
+            }
             let place = self.segments.place(at);
             // The stand-in tells the whole units of a range that goes.
             let bytes =
                 if name == "segment_free" { call.bytes.next_multiple_of(2 << 20) } else { call.bytes };
             self.lines.push(format!("driver {name} {bytes} {place}{}", on_device(call.device)));
-            if name == "segment_free" {
+            if matches!(name, "segment_free" | "va_free") {
                 self.segments.live.remove(&at);
             }
         }
@@ -381,7 +388,8 @@ impl Player {
                 self.segments.place(s.address.0),
                 s.pool.second,
                 stream.unwrap_or(0),
-                if s.is_large { "large" } else { "small" },
+                if s.is_large { "large" } else { "small" }.to_owned()
+                    + if s.is_expandable { " expandable" } else { "" },
                 s.total_size,
                 s.allocated_size,
                 s.active_size,
