@@ -12,7 +12,9 @@ mod conformance;
 mod demo;
 mod doc;
 mod fuzz_oracle;
+mod instructions;
 mod layers;
+mod soak;
 mod step;
 mod test;
 mod test_totals;
@@ -35,10 +37,14 @@ enum Command {
     Doc,
     /// The whole check: format, lints, documentation, layers, every crate alone, then the tests
     Ci,
+    /// Counts the instructions of the allocator's hot paths, where valgrind is installed
+    Instructions,
     /// Runs the recorded calls of PyTorch's operators, and writes down which pass and which operators there are
     Conformance,
     /// Compares the caching allocator with PyTorch's own on random traces
     FuzzOracle(fuzz_oracle::Args),
+    /// Runs long random programs over the caching allocator, under its invariants and the race detector
+    Soak(soak::Args),
 }
 
 fn main() -> ExitCode {
@@ -48,8 +54,10 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Doc => doc::run(),
         Command::Ci => ci::run(),
+        Command::Instructions => instructions::run(),
         Command::Conformance => conformance::run(),
         Command::FuzzOracle(args) => fuzz_oracle::run(&args),
+        Command::Soak(args) => soak::run(&args),
     };
     done.unwrap_or_else(|error| {
         eprintln!("error: {error}");

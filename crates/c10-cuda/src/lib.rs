@@ -70,8 +70,9 @@ mod hooks;
 pub mod pinned;
 mod sync;
 
+pub use alloc::policy::planned as plan;
 pub use alloc::{CachingAllocator, DeviceStats};
-pub use config::{Backend, Config, OrderOfEquals, PinnedConfig, Reserve, RoundupPower2Divisions};
+pub use config::{Backend, Config, OrderOfEquals, PinnedConfig, Placement, Reserve, RoundupPower2Divisions};
 pub use error::{Error, ErrorKind, OutOfMemory, Result};
 pub use event::CudaEvent;
 pub use guard::{CudaGuard, CudaStreamGuard};

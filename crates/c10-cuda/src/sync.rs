@@ -5,7 +5,7 @@
 //! 2. an event's state (`event`);
 //! 3. a driver's own lock.
 //!
-//! A pool of streams has a lock under which the driver is called. The addresses given out with caching off, the
+//! A pool of streams, and the table of other processes' memory, have a lock under which the driver is called. The addresses given out with caching off, the
 //! observers and the callbacks have locks of their own, under which nothing else is locked or called.
 
 pub(crate) use std::sync::{Arc, Mutex, MutexGuard, atomic};

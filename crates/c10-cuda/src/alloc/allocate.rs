@@ -63,6 +63,9 @@ impl Locked<'_> {
         }
         let capturing = self.housekeep(stream)?;
         let mut request = self.request(requested, stream)?;
+        if let Some(id) = self.planned_block(&request, capturing)? {
+            return Ok(id);
+        }
         if let Some(found) = self.get_free_block(&request) {
             let split_before = self.split_now();
             let id = self.hand_out(found, &request);
@@ -217,7 +220,7 @@ impl Locked<'_> {
         None
     }
 
-    fn is_beyond_fraction(&self, total: u64) -> Result<bool, DriverError> {
+    pub(crate) fn is_beyond_fraction(&self, total: u64) -> Result<bool, DriverError> {
         let device_total = self.driver().device_props(self.device.index)?.total_memory;
         Ok(total as f64 > self.config.per_process_memory_fraction * device_total as f64)
     }

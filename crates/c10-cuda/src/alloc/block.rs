@@ -28,6 +28,8 @@ pub(crate) struct Block {
     pub(crate) allocated: bool,
     /// Whether there is memory behind its addresses.
     pub(crate) mapped: bool,
+    /// Its ticket, where it is a place of a plan.
+    pub(crate) placed: Option<u32>,
     /// The growable segment it is a part of, if it is of one.
     pub(crate) expandable: Option<ExpandableId>,
 }
@@ -49,6 +51,7 @@ impl Block {
             pool,
             allocated: false,
             mapped: true,
+            placed: None,
             expandable: None,
         }
     }

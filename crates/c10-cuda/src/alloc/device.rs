@@ -14,6 +14,8 @@
 //!
 //! - **I7.** A private pool is there while it has a use, a segment, a scope or an allocation under way, and is
 //!   freeable when it has no use. Its `segments` are those of its blocks.
+//! - **I8.** A block that is placed by a plan lies inside the arena, overlaps no other there, has no neighbours, is not
+//!   free, and is in no free set.
 //!
 //! `invariants.rs` checks them by these numbers, in debug builds whenever the lock is given up.
 //!
@@ -36,11 +38,12 @@ use super::hot::Hot;
 use super::ids::{BlockId, PoolId};
 use super::mempool_id::MempoolId;
 use super::owner::OwnerTable;
+use super::policy::planned::{Arena, Recorder};
 use super::pool::PoolTable;
 use super::stats::DeviceStats;
 use super::trace::TraceAction;
 use super::trace_ring::TraceRing;
-use crate::config::Config;
+use crate::config::{Config, Placement};
 use crate::driver::{DevicePtr, Driver, DriverError, EventHandle, NodeId, StreamHandle};
 use crate::runtime::Runtime;
 use crate::sync::atomic::AtomicUsize;
@@ -97,6 +100,10 @@ pub(crate) struct DeviceState {
     pub(crate) idle_events: Vec<EventHandle>,
     /// The blocks that the raw calls have handed out, by address.
     pub(crate) raw: AddressMap<BlockId>,
+    /// The plan at work, where there is one.
+    pub(crate) arena: Option<Arena>,
+    /// Writes down what is asked for, while that is wanted.
+    pub(crate) recorder: Option<Recorder>,
     pub(crate) trace: TraceRing,
     pub(crate) owners: OwnerTable,
     /// Contexts handed out and not yet ended. While there are any, `keepalive` holds the device. It also does
@@ -122,6 +129,10 @@ impl Device {
     ) -> Self {
         let order = config.order_of_equals;
         let max_split_size = config.max_split_size.map_or(-1, |size| size as i64);
+        let arena = match &config.placement {
+            Placement::Exact => None,
+            Placement::Planned(plan) => Some(Arena::new(Arc::clone(plan))),
+        };
         let state = DeviceState {
             index,
             config,
@@ -143,6 +154,8 @@ impl Device {
             active_captures: 0,
             idle_events: Vec::new(),
             raw: AddressMap::default(),
+            arena,
+            recorder: None,
             trace: TraceRing::default(),
             owners: OwnerTable::default(),
             owned: 0,
@@ -220,6 +233,11 @@ impl DeviceState {
     /// Records what happened to a range of a pool.
     #[inline]
     pub(crate) fn record(&mut self, action: TraceAction, pool: PoolId, address: u64, size: u64, stream: u64) {
+        if let Some(recorder) = &mut self.recorder
+            && pool.owner == 0
+        {
+            recorder.note(action, address, size, stream);
+        }
         if self.trace.is_on() {
             self.record_of(action, self.pools.id_of(pool), address, size, stream);
         }

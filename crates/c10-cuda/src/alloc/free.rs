@@ -57,6 +57,10 @@ impl DeviceState {
     pub(crate) fn free_block(&mut self, id: BlockId) {
         let block = &mut self.blocks[id];
         debug_assert!(block.is_free());
+        if let Some(ticket) = block.placed {
+            self.free_planned(id, ticket);
+            return;
+        }
         let (size, requested, pool) = (block.size as i64, block.requested as i64, block.pool);
         let (is_small, is_expandable) = (pool.is_small, block.expandable.is_some());
         let (ptr, stream) = (block.ptr, block.stream);

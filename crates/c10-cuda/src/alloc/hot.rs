@@ -10,8 +10,8 @@
 //!
 //! The rules: a block is hot when the last thing that happened on the device was that it was found in a free set
 //! (or that it was parked and handed out again), while no history is recorded, no ages are counted, no freed block
-//! waits for a stream, nothing captures or goes to a private pool, no race detector watches, and the block is not one
-//! that `max_split_size` keeps whole. Where anybody observes the process's memory the quick paths are not taken.
+//! waits for a stream, nothing captures or goes to a private pool, no race detector watches, no plan is served or
+//! recorded, and the block is not one that `max_split_size` keeps whole. Where anybody observes the process's memory the quick paths are not taken.
 
 use c10_core::reporting;
 
@@ -56,7 +56,9 @@ impl Locked<'_> {
         let is_scoped = !self.pools.scopes.is_empty() || self.active_captures > 0;
         let block = &self.blocks[id];
         let (ptr, is_whole) = (block.ptr, block.size >= self.config.max_split());
-        if ages || waits || is_scoped || self.device.watched || self.trace.is_on() || is_whole {
+        // A plan, and who makes one, count every request.
+        let is_counted = self.arena.is_some() || self.recorder.is_some();
+        if ages || waits || is_scoped || self.device.watched || self.trace.is_on() || is_whole || is_counted {
             return;
         }
         let (count, bytes) = self.split_now();

@@ -1,4 +1,4 @@
-//! The rules I1 to I7 of [`device`](super::device), one function each.
+//! The rules I1 to I8 of [`device`](super::device), one function each.
 
 use std::collections::HashMap;
 
@@ -7,6 +7,7 @@ use c10_core::stat::StatArray;
 use super::block::Block;
 use super::device::DeviceState;
 use super::ids::BlockId;
+use super::policy::planned::Arena;
 use super::stats::DeviceStats;
 
 impl DeviceState {
@@ -19,6 +20,7 @@ impl DeviceState {
         self.check_i5_statistics();
         self.check_i6_total();
         self.check_i7_pools();
+        self.check_i8_placed();
     }
 
     fn heads(&self) -> impl Iterator<Item = (BlockId, &Block)> {
@@ -151,6 +153,9 @@ impl DeviceState {
                 sums.active_bytes.increase(is_small, size);
                 sums.requested_bytes.increase(is_small, block.requested as i64);
             }
+            if block.placed.is_some() {
+                continue;
+            }
             if block.prev.is_none() && block.expandable.is_none() {
                 sums.segment.increase(is_small, 1);
             }
@@ -160,6 +165,10 @@ impl DeviceState {
                 let of_pool = sums.reserved_bytes_by_private_pools.entry(id).or_default();
                 of_pool.increase(is_small, size);
             }
+        }
+        if let Some((start, end)) = self.arena.as_ref().and_then(Arena::range) {
+            sums.segment.increase(false, 1);
+            sums.reserved_bytes.increase(false, (end - start) as i64);
         }
         for ((name, kept), (_, sum)) in self.stats.arrays().into_iter().zip(sums.arrays()) {
             let current = |array: &StatArray| [array.all.current, array.small.current, array.large.current];
@@ -195,8 +204,23 @@ impl DeviceState {
     }
 
     fn check_i6_total(&self) {
-        let mapped = self.blocks.iter().filter(|(_, block)| block.mapped);
+        let mapped = self.blocks.iter().filter(|(_, block)| block.mapped && block.placed.is_none());
         let segments: u64 = mapped.map(|(_, block)| block.size).sum();
-        assert_eq!(self.total_allocated, segments, "I6");
+        let arena = self.arena.as_ref().and_then(Arena::range).map_or(0, |(start, end)| end - start);
+        assert_eq!(self.total_allocated, segments + arena, "I6");
+    }
+
+    fn check_i8_placed(&self) {
+        let arena = self.arena.as_ref().and_then(Arena::range).unwrap_or((0, 0));
+        let mut placed: Vec<_> =
+            self.blocks.iter().map(|(_, block)| block).filter(|block| block.placed.is_some()).collect();
+        placed.sort_unstable_by_key(|block| block.ptr);
+        for block in &placed {
+            assert!(arena.0 <= block.ptr && block.end() <= arena.1, "I8: {block:?} lies in {arena:x?}");
+            assert!(!block.is_split() && !block.is_free() && block.mapped, "I8: {block:?} is held and alone");
+        }
+        for pair in placed.windows(2) {
+            assert!(pair[0].end() <= pair[1].ptr, "I8: {:?} and {:?} overlap", pair[0], pair[1]);
+        }
     }
 }

@@ -55,6 +55,7 @@ mod report;
 mod address_map;
 mod raw;
 mod uncached;
+mod ipc;
 mod fraction;
 mod queries;
 mod stats;
@@ -67,12 +68,14 @@ mod context;
 mod trace;
 mod trace_ring;
 mod invariants;
+pub(crate) mod policy;
 mod c10;
 
 pub use callbacks::{FreeMemoryCallback, OutOfMemoryObserver};
 pub use checkpoint::{PoolCheckpoint, RestoredPool};
 pub use context::{Context, ContextProvider, Contexts, Frame, GatheredContext, RecordContext};
 pub use graph_capture::{CapturedGraph, GraphCapture};
+pub use ipc::{IpcMemory, ShareableHandle};
 pub use mem_pool::{MemPool, MemPoolOptions, UseMemPool};
 pub use memory_stats::memory_stats;
 pub use mempool_id::{MempoolId, PoolFilter};
@@ -100,6 +103,7 @@ use callbacks::Callbacks;
 use device::{Device, Locked};
 use hot::Holder;
 use ids::BlockId;
+use ipc::IpcRegistry;
 use report::Reported;
 
 /// A caching allocator for all devices of a driver. Any number may live in a process; the handle is cheap to
@@ -113,6 +117,8 @@ struct Inner {
     config: Config,
     devices: Vec<Arc<Device>>,
     callbacks: Callbacks,
+    /// What is open of other processes.
+    ipc: Arc<IpcRegistry>,
     /// The devices of addresses that the raw calls gave out with caching off.
     uncached: Mutex<AddressMap<DeviceIndex>>,
     enabled: AtomicBool,
@@ -144,6 +150,7 @@ impl CachingAllocator {
         let inner = Inner {
             devices,
             callbacks: Callbacks::default(),
+            ipc: Arc::new(IpcRegistry::new(Arc::clone(runtime.driver()))),
             uncached: Mutex::default(),
             enabled: AtomicBool::new(!config.no_caching),
             next_pool: AtomicU64::new(1),

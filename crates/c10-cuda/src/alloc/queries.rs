@@ -4,6 +4,7 @@ use c10_core::{DataPtr, DeviceIndex};
 
 use super::device::DeviceState;
 use super::ids::BlockId;
+use super::policy::planned::Arena;
 use super::{CachingAllocator, DeviceStats, History, MempoolId, Snapshot, TraceTracker, memory_summary, oom};
 use crate::driver::{DevicePtr, DriverError, MemoryInfo};
 use crate::error::{Error, ErrorKind, Result};
@@ -163,8 +164,11 @@ impl CachingAllocator {
 
 impl DeviceState {
     /// The segment of a block: its first address and its size.
-    fn segment_of(&self, id: BlockId) -> Result<(DevicePtr, u64)> {
+    pub(crate) fn segment_of(&self, id: BlockId) -> Result<(DevicePtr, u64)> {
         let mut first = &self.blocks[id];
+        if let (Some(_), Some((start, end))) = (first.placed, self.arena.as_ref().and_then(Arena::range)) {
+            return Ok((DevicePtr(start), end - start));
+        }
         if first.expandable.is_some() {
             return Err(Error::new(
                 ErrorKind::NotImplemented,

@@ -6,6 +6,7 @@ use super::block::Block;
 use super::device::Locked;
 use super::ids::{BlockId, PoolId};
 use super::mempool_id::{MempoolId, PoolFilter};
+use super::policy::planned::Arena;
 use super::pool_allocator;
 use super::scopes::Scope;
 use super::trace::TraceAction;
@@ -31,7 +32,12 @@ impl Locked<'_> {
         let waited = self.synchronize_and_free_events(None);
         let device = self.device;
         self.expandable.settle(&*device.driver);
-        waited.and(self.release_blocks())
+        let released = self.release_blocks();
+        if let Some(arena) = &mut self.arena {
+            // Memory is not short.
+            arena.allow();
+        }
+        waited.and(released)
     }
 
     /// Whether a segment of a private pool is wholly free.
@@ -49,7 +55,7 @@ impl Locked<'_> {
         for id in freeable {
             result = result.and(self.release_freeable(id));
         }
-        result
+        result.and(self.release_arena().map(drop))
     }
 
     /// Gives back the free segments of a private pool whose last use is gone, and ends it when that were all. One
@@ -114,6 +120,9 @@ impl Locked<'_> {
 
     /// Gives the segment at an address back if it is wholly free, and says whether it was.
     pub(crate) fn release_segment(&mut self, base: u64) -> Result<bool, DriverError> {
+        if self.arena.as_ref().and_then(Arena::range).is_some_and(|(start, _)| start == base) {
+            return self.release_arena();
+        }
         let is_whole = |block: &Block| block.expandable.is_none() && !block.is_split();
         let is_it = |id: &BlockId| self.blocks[*id].ptr == base && is_whole(&self.blocks[*id]);
         let found = self.pools.iter().flat_map(|pool| pool.free.iter(&self.blocks)).find(is_it);

@@ -11,7 +11,6 @@ use super::size::{MIN_BLOCK_SIZE, REQUEST_CAP};
 use super::{BlockInfo, BlockState, CachingAllocator, SegmentInfo};
 use crate::driver::DevicePtr;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sync::Arc;
 
 impl CachingAllocator {
     /// Takes the segments of a snapshot from the driver, in the given order, and cuts them into their blocks.
@@ -21,8 +20,10 @@ impl CachingAllocator {
     ///
     /// The device must hold no segment yet, and its driver must give each segment the address that it had, as a
     /// simulated one does that was told to
-    /// ([`script_malloc_addresses`](crate::driver::sim::SimDriver::script_malloc_addresses)). The statistics are
-    /// those of a program that has allocated just these blocks.
+    /// ([`script_malloc_addresses`](crate::driver::sim::SimDriver::script_malloc_addresses), and
+    /// [`script_reserve_addresses`](crate::driver::sim::SimDriver::script_reserve_addresses) for the first range of
+    /// each stream and pool that is [expandable](SegmentInfo::is_expandable)). The statistics are those of a
+    /// program that has allocated just these blocks.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when the blocks of a segment do not tile it, are not multiples of 512
@@ -35,19 +36,27 @@ impl CachingAllocator {
             check(device, segment)?;
         }
         check_sum(segments)?;
-        let taken = take(device, segments)?;
         let mut locked = device.lock();
         if locked.blocks.len() > 0 {
-            drop(locked);
-            give_back(device, &taken);
             return Err(Error::new(ErrorKind::InvalidArgument, "restore: the device holds segments already"));
         }
+        let growable = locked.take_expandable(segments)?;
+        if let Err(error) = take(device, segments) {
+            locked.give_back_expandable(growable);
+            return Err(error);
+        }
+        // By segment, so that the owners come in the order of the segments.
+        let mut allocated = vec![Vec::new(); segments.len()];
+        for (segment, place) in segments.iter().zip(0..).filter(|(segment, _)| !segment.is_expandable) {
+            allocated[place] = locked.restore_segment(segment);
+        }
+        for taken in growable {
+            locked.restore_expandable(taken, segments, &mut allocated);
+        }
         let mut owners = Vec::new();
-        for segment in segments {
-            for (id, address) in locked.restore_segment(segment) {
-                locked.tell_handed_out(id);
-                owners.push(locked.own(device, id, address));
-            }
+        for (id, address) in allocated.into_iter().flatten() {
+            locked.tell_handed_out(id);
+            owners.push(locked.own(device, id, address));
         }
         Ok(owners)
     }
@@ -99,26 +108,30 @@ fn check_sum(segments: &[SegmentInfo]) -> Result<()> {
     }
 }
 
-/// All segments from the driver, or none.
-fn take(device: &Arc<Device>, segments: &[SegmentInfo]) -> Result<Vec<DevicePtr>> {
+/// All segments from the driver that it gives whole, or none.
+fn take(device: &Device, segments: &[SegmentInfo]) -> Result<()> {
     let mut taken = Vec::with_capacity(segments.len());
-    for segment in segments {
+    for segment in segments.iter().filter(|segment| !segment.is_expandable) {
         let failure = match device.driver.malloc(device.index, segment.total_size) {
             Ok(ptr) => {
                 taken.push(ptr);
                 if ptr == segment.address {
                     continue;
                 }
-                let wanted = segment.address;
-                let text = format!("restore: the driver gave {ptr} for the segment at {wanted}");
-                Error::new(ErrorKind::InvalidArgument, text)
+                misplaced(ptr, segment.address)
             }
             Err(error) => error.into(),
         };
         give_back(device, &taken);
         return Err(failure);
     }
-    Ok(taken)
+    Ok(())
+}
+
+/// The error of a driver that has put a segment elsewhere.
+pub(crate) fn misplaced(got: DevicePtr, wanted: DevicePtr) -> Error {
+    let text = format!("restore: the driver gave {got} for the segment at {wanted}");
+    Error::new(ErrorKind::InvalidArgument, text)
 }
 
 fn give_back(device: &Device, taken: &[DevicePtr]) {
@@ -129,8 +142,8 @@ fn give_back(device: &Device, taken: &[DevicePtr]) {
 }
 
 impl DeviceState {
-    /// Takes in a checked segment that the driver has given. Returns its allocated blocks.
-    fn restore_segment(&mut self, segment: &SegmentInfo) -> Vec<(BlockId, u64)> {
+    /// The pool of a segment. A private one that is not there yet is made.
+    pub(crate) fn pool_for(&mut self, segment: &SegmentInfo) -> PoolId {
         let owner = match segment.pool {
             MempoolId::DEFAULT => 0,
             id => self.pools.find(id).unwrap_or_else(|| {
@@ -139,44 +152,72 @@ impl DeviceState {
                 slot
             }),
         };
-        let pool = PoolId { owner, is_small: !segment.is_large };
+        PoolId { owner, is_small: !segment.is_large }
+    }
+
+    /// Takes in a checked segment that the driver has given. Returns its allocated blocks.
+    fn restore_segment(&mut self, segment: &SegmentInfo) -> Vec<(BlockId, u64)> {
+        let pool = self.pool_for(segment);
         let registration = self.count_segment(pool, segment.total_size);
-        let mut address = segment.address.0;
-        let mut prev = None;
+        let like = Block::new(segment.address.0, 0, segment.stream.raw, registration, pool);
         let mut allocated = Vec::new();
-        for info in &segment.blocks {
-            let id = self.blocks.insert(Block {
-                requested: info.requested_size,
-                prev,
-                allocated: info.state == BlockState::ActiveAllocated,
-                ..Block::new(address, info.size, segment.stream.raw, registration, pool)
-            });
-            if let Some(prev) = prev {
-                self.blocks[prev].next = Some(id);
-            }
-            if info.state == BlockState::ActiveAllocated {
-                self.count_allocation(pool, info.size, info.requested_size);
-                allocated.push((id, address));
-            }
-            prev = Some(id);
-            address += info.size;
-        }
-        let mut at = prev;
-        while let Some(id) = at {
-            at = self.blocks[id].prev;
-            self.restore_free(id);
-        }
+        let last = self.restore_row(segment, &like, None, &mut allocated);
+        self.restore_free(last);
         allocated
     }
 
-    /// Puts a block that is free into its set, and counts it if its segment is split.
-    fn restore_free(&mut self, id: BlockId) {
-        let block = &self.blocks[id];
-        if !block.is_free() {
-            return;
+    /// Takes in the blocks of a row, otherwise like one, behind another. Gives the last, and adds those that are
+    /// allocated.
+    pub(crate) fn restore_row(
+        &mut self,
+        row: &SegmentInfo,
+        like: &Block,
+        mut prev: Option<BlockId>,
+        allocated: &mut Vec<(BlockId, u64)>,
+    ) -> Option<BlockId> {
+        let mut address = row.address.0;
+        for info in &row.blocks {
+            let is_allocated = info.state == BlockState::ActiveAllocated;
+            let (requested, size) = (info.requested_size, info.size);
+            let block = Block { ptr: address, size, requested, allocated: is_allocated, ..like.clone() };
+            let id = self.append(block, prev);
+            if is_allocated {
+                self.count_allocation(like.pool, size, requested);
+                allocated.push((id, address));
+            }
+            prev = Some(id);
+            address += size;
         }
+        prev
+    }
+
+    /// Takes a block in behind another.
+    pub(crate) fn append(&mut self, block: Block, prev: Option<BlockId>) -> BlockId {
+        let id = self.blocks.insert(Block { prev, ..block });
+        if let Some(prev) = prev {
+            self.blocks[prev].next = Some(id);
+        }
+        id
+    }
+
+    /// Puts the free blocks up to one into their sets, and counts them if their segment is split.
+    pub(crate) fn restore_free(&mut self, last: Option<BlockId>) {
+        let mut at = last;
+        while let Some(id) = at {
+            let block = &self.blocks[id];
+            at = block.prev;
+            match (block.is_free(), block.mapped) {
+                (true, true) => self.restore_free_block(id),
+                (true, false) => self.insert_unmapped(id),
+                (false, _) => {}
+            }
+        }
+    }
+
+    fn restore_free_block(&mut self, id: BlockId) {
+        let block = &self.blocks[id];
         let (is_split, is_small, size) = (block.is_split(), block.pool.is_small, block.size as i64);
-        if is_split {
+        if is_split && block.expandable.is_none() {
             self.stats.inactive_split.increase(is_small, 1);
             self.stats.inactive_split_bytes.increase(is_small, size);
         }

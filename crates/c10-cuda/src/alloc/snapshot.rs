@@ -91,9 +91,13 @@ impl DeviceState {
     pub(crate) fn segments(&self, pool: MempoolId) -> Vec<SegmentInfo> {
         let is_of = |block: &Block| pool == MempoolId::DEFAULT || self.pools.id_of(block.pool) == pool;
         let follows = |block: &Block| block.prev.is_some_and(|prev| self.blocks[prev].mapped);
-        let is_head = |block: &Block| block.mapped && !follows(block) && is_of(block);
+        let is_head =
+            |block: &Block| block.mapped && block.placed.is_none() && !follows(block) && is_of(block);
         let heads = self.blocks.iter().filter(|(_, block)| is_head(block));
         let mut segments: Vec<_> = heads.map(|(id, head)| self.segment(id, head)).collect();
+        if pool == MempoolId::DEFAULT {
+            segments.extend(self.arena_segments());
+        }
         segments.sort_by_key(|segment| segment.address);
         segments
     }
@@ -103,6 +107,44 @@ impl DeviceState {
         if self.trace.is_on() {
             self.record_of(TraceAction::Snapshot, pool, 0, active, 0);
         }
+    }
+
+    /// The parts of the arena, each as a segment.
+    fn arena_segments(&self) -> Vec<SegmentInfo> {
+        let Some(arena) = &self.arena else { return Vec::new() };
+        let (Some((start, _)), Some((registration, parts))) = (arena.range(), arena.parts()) else {
+            return Vec::new();
+        };
+        let mut placed: Vec<_> =
+            self.blocks.iter().map(|(_, block)| block).filter(|block| block.placed.is_some()).collect();
+        placed.sort_unstable_by_key(|block| block.ptr);
+        let mut placed = placed.into_iter().peekable();
+        let mut at = start;
+        let part = |(stream, end): (u64, u64)| {
+            let mut segment = SegmentInfo {
+                stream: self.stream(stream),
+                pool: MempoolId::DEFAULT,
+                address: DevicePtr(at),
+                registration_counter: registration,
+                total_size: end - at,
+                requested_size: 0,
+                allocated_size: 0,
+                active_size: 0,
+                is_large: true,
+                is_expandable: false,
+                blocks: Vec::new(),
+                context: self.trace.segment_context(start).cloned(),
+            };
+            while let Some(block) = placed.next_if(|block| block.ptr < end) {
+                segment.blocks.extend(gap(at, block.ptr));
+                segment.push(self.block(block));
+                at = block.end();
+            }
+            segment.blocks.extend(gap(at, end));
+            at = end;
+            segment
+        };
+        parts.into_iter().map(part).filter(|segment| segment.total_size > 0).collect()
     }
 
     fn segment(&self, id: BlockId, head: &Block) -> SegmentInfo {
@@ -125,14 +167,7 @@ impl DeviceState {
             let block = &self.blocks[id];
             let info = self.block(block);
             segment.total_size += info.size;
-            if info.state != BlockState::Inactive {
-                segment.active_size += info.size;
-                segment.requested_size += info.requested_size;
-            }
-            if info.state == BlockState::ActiveAllocated {
-                segment.allocated_size += info.size;
-            }
-            segment.blocks.push(info);
+            segment.push(info);
             at = block.next;
         }
         segment
@@ -149,4 +184,23 @@ impl DeviceState {
         let context = self.trace.block_context(block.ptr).cloned();
         BlockInfo { size: block.size, requested_size: block.requested, gc_counter, state, context }
     }
+}
+
+impl SegmentInfo {
+    /// Adds a block, which lies in its range.
+    fn push(&mut self, info: BlockInfo) {
+        if info.state != BlockState::Inactive {
+            self.active_size += info.size;
+            self.requested_size += info.requested_size;
+        }
+        if info.state == BlockState::ActiveAllocated {
+            self.allocated_size += info.size;
+        }
+        self.blocks.push(info);
+    }
+}
+
+/// What is free between two addresses of an arena.
+fn gap(from: u64, to: u64) -> Option<BlockInfo> {
+    (from < to).then(|| BlockInfo::new(to - from, 0, BlockState::Inactive))
 }

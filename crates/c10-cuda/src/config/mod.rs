@@ -16,8 +16,10 @@ mod tokenizer;
 
 pub use roundup::RoundupPower2Divisions;
 
+use crate::alloc::policy::planned::Plan;
 use crate::alloc::size::{LARGE_SEGMENT_SIZE, MIB, MIN_BLOCK_SIZE, REQUEST_CAP, ROUND_LARGE};
 use crate::error::{Error, ErrorKind, Result};
+use crate::sync::Arc;
 
 /// Where memory comes from (`backend`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -37,6 +39,17 @@ pub enum OrderOfEquals {
     Registration,
     /// The lowest address: the versions before.
     Address,
+}
+
+/// Where in memory requests are placed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Placement {
+    /// Where PyTorch places them.
+    #[default]
+    Exact,
+    /// Where a [`Plan`] has them, on every device that it is used on; what the plan does not have is placed as
+    /// PyTorch would.
+    Planned(Arc<Plan>),
 }
 
 /// How much address space an expandable segment reserves.
@@ -96,6 +109,8 @@ pub struct Config {
     /// asked of the driver. PyTorch 2.15 does not, and reports out of memory though a block has just become
     /// free (pytorch/pytorch#189504); `false` does as it does. No text form.
     pub search_after_synchronize: bool,
+    /// Where requests are placed. No text form.
+    pub placement: Placement,
 }
 
 /// The settings of the pinned-host allocator, in PyTorch's names.
@@ -235,6 +250,7 @@ impl Default for Config {
             no_caching: false,
             order_of_equals: OrderOfEquals::Registration,
             search_after_synchronize: true,
+            placement: Placement::Exact,
         }
     }
 }

@@ -317,6 +317,11 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync + 'static {
     /// # Safety
     /// No work that is under way, or comes, uses the memory.
     unsafe fn ipc_close(&self, ptr: DevicePtr) -> Result<()>;
+    /// Makes physical memory known to other processes (`cuMemExportToShareableHandle`).
+    fn export_memory(&self, memory: PhysHandle) -> Result<IpcHandle>;
+    /// A handle of another process's physical memory, to be [mapped](Self::map) and [released](Self::release) as an
+    /// own one (`cuMemImportFromShareableHandle`). The memory lives while any process has a handle or a mapping.
+    fn import_memory(&self, device: DeviceIndex, handle: &IpcHandle) -> Result<PhysHandle>;
 
     // Kernels.
 

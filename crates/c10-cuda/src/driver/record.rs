@@ -379,6 +379,15 @@ impl Driver for Record {
         self.done(format_args!("ipc_close({ptr})"), result)
     }
 
+    fn export_memory(&self, memory: PhysHandle) -> Result<IpcHandle> {
+        self.value(format_args!("export_memory({memory:?})"), self.inner.export_memory(memory))
+    }
+
+    fn import_memory(&self, device: DeviceIndex, handle: &IpcHandle) -> Result<PhysHandle> {
+        let result = self.inner.import_memory(device, handle);
+        self.value(format_args!("import_memory({device}, {handle:?})"), result)
+    }
+
     unsafe fn launch(&self, stream: StreamHandle, kernel: KernelLaunch) -> Result<()> {
         let access = |access: &super::Access| format!("{}+{}", access.ptr, access.bytes);
         let join = |list: &[super::Access]| list.iter().map(access).collect::<Vec<_>>().join(" ");

@@ -10,22 +10,11 @@ use c10_cuda::driver::sim::{Completion, SimConfig, SimDriver};
 use c10_cuda::{CachingAllocator, Config, ErrorKind, Runtime};
 
 use crate::rig::{GIB, MIB, Rig, address};
-
-/// A generator whose seed is the thread's number: a failure comes back as far as the schedule lets it.
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
+use crate::rng::Rng;
 
 /// Allocates, notes uses, frees its own and others' blocks, and now and then empties the cache.
 fn churn(rig: &Rig, streams: &[Stream], shared: &Mutex<Vec<DataPtr>>, seed: u64) {
-    let mut rng = Rng(seed * 0x9e37_79b9 + 1);
+    let mut rng = Rng::new(seed);
     let mut held: Vec<DataPtr> = Vec::new();
     let own = streams[seed as usize % streams.len()];
     rig.runtime.set_current_stream(own).unwrap();
@@ -115,7 +104,7 @@ fn no_two_threads_hold_the_same_bytes() {
         for seed in 1..4 {
             let (rig, live) = (&rig, &live);
             scope.spawn(move || {
-                let mut rng = Rng(seed);
+                let mut rng = Rng::new(seed);
                 for _ in 0..300 {
                     let bytes = 1 + rng.below(4 * MIB);
                     let ptr = rig.allocate(bytes);

@@ -36,7 +36,7 @@ pub(crate) struct Machine {
 impl Machine {
     pub(crate) fn new(config: Config) -> Self {
         let rig =
-            Rig::with_config(SimConfig { free_waits: false, ..SimConfig::with_bytes(DEVICE_BYTES) }, config);
+            Rig::unwatched(SimConfig { free_waits: false, ..SimConfig::with_bytes(DEVICE_BYTES) }, config);
         let mut streams = vec![Stream::default_of(DeviceType::Cuda, 0)];
         streams.extend((1..STREAMS).map(|_| rig.stream()));
         Self { held: Vec::new(), streams, rig }

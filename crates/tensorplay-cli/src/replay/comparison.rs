@@ -89,7 +89,7 @@ impl<'a> Comparison<'a> {
     /// The state in which the recording began.
     fn new(history: &'a History<'a>, stage: &Stage<'_>) -> Result<Self, Error> {
         let mut player = Player::new(stage)?;
-        player.restore(history.initial)?;
+        player.restore(history)?;
         let mut held = Segments::default();
         history.initial.segments.iter().for_each(|segment| held.restore(segment));
         let order = stage.config.order_of_equals;
@@ -97,7 +97,7 @@ impl<'a> Comparison<'a> {
             history,
             player,
             held,
-            pools: Pools::new(history.initial, history.lanes, history.settings, order),
+            pools: Pools::new(history.initial, history.lanes, history.growable, history.settings, order),
             placements: Placements::default(),
             agreement: SegmentAgreement::default(),
             first_difference: None,
@@ -118,17 +118,16 @@ impl<'a> Comparison<'a> {
             Action::FreeCompleted => {
                 self.passed.extend(self.player.waiting_at(event.address).map(|_| event.address))
             }
-            Action::SegmentAlloc => self.obtained.push(SegmentChange::recorded(event, true)),
-            Action::SegmentFree => {
+            Action::SegmentAlloc | Action::SegmentMap => {
+                self.obtained.push(SegmentChange::recorded(event, true));
+            }
+            Action::SegmentFree | Action::SegmentUnmap => {
                 let (pool, change) = (self.pools.of_segment(event), SegmentChange::recorded(event, false));
                 self.given_back.push(GivenBack { index, pool, change });
-                if !self.history.next_is(index, Action::SegmentFree) {
+                let goes_on = [Action::SegmentFree, Action::SegmentUnmap];
+                if !goes_on.into_iter().any(|action| self.history.next_is(index, action)) {
                     self.give_back()?;
                 }
-            }
-            Action::SegmentMap | Action::SegmentUnmap => {
-                self.agreement.not_determined += 1;
-                self.pools.lose_lane(event);
             }
             Action::Oom => self.complete_all_passed()?,
             Action::Snapshot | Action::Annotate => {}
@@ -187,9 +186,18 @@ impl<'a> Comparison<'a> {
 
     /// Gives back what the recording did in the run of events that has ended: all that is wholly free where it
     /// was just that, in our order; else the same segments one by one.
+    ///
+    /// Pages go back only with all that is free.
     fn give_back(&mut self) -> Result<(), Error> {
         let run = std::mem::take(&mut self.given_back);
         self.complete_within(&run)?;
+        if run.iter().any(|given| given.change.is_pages) {
+            self.complete_all_passed()?;
+            self.player.empty_cache()?;
+            let done = self.take_changes();
+            self.compare_given_back(&run, &done);
+            return Ok(());
+        }
         // Emptying the cache waits for all streams, so that nothing waits then.
         let is_all = !self.player.has_waiting();
         if is_all && self.held.are_the_idle(run.iter().map(|given| given.change.address)) {
@@ -215,6 +223,10 @@ impl<'a> Comparison<'a> {
             }
         }
         let mut all_agree = true;
+        let last = run.last().map_or(0, |given| given.index);
+        for change in done.iter().filter(|change| !pool_at.contains_key(&change.address)) {
+            self.differs(last, None, || difference(None, Some(change)));
+        }
         for given in run {
             let done = done_by_pool.get_mut(&given.pool).and_then(VecDeque::pop_front);
             let agrees = done == Some(given.change);

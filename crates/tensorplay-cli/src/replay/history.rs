@@ -1,5 +1,6 @@
 //! [`History`]: one device's part of a recording, and what can be read off it.
 
+use super::growable::Growable;
 use super::lane::Lanes;
 use crate::snapshot::{Action, AllocatorSettings, Event, InitialState};
 
@@ -9,6 +10,7 @@ pub(super) struct History<'a> {
     pub(super) trace: &'a [Event],
     pub(super) initial: &'a InitialState,
     pub(super) lanes: &'a Lanes,
+    pub(super) growable: &'a Growable,
     /// How the recording rounded sizes.
     pub(super) settings: &'a AllocatorSettings,
 }

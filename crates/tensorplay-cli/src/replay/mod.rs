@@ -11,6 +11,7 @@ mod terms;
 mod recording;
 mod history;
 mod lane;
+mod growable;
 mod pools;
 mod segments;
 mod player;

@@ -4,17 +4,18 @@
 //! obtained for it. What the allocator then asks of the driver, and where it puts the block, is its own decision.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use c10_core::{DataPtr, DeviceIndex, DeviceType, Stream};
-use c10_cuda::alloc::{BlockInfo, BlockState, MempoolId, SegmentInfo};
+use c10_cuda::alloc::{BlockInfo, BlockState, MempoolId, SegmentInfo, TraceAction, TraceEntry, TraceTracker};
 use c10_cuda::driver::sim::{SimConfig, SimDriver};
 use c10_cuda::driver::{DevicePtr, Driver, Status, StreamHandle};
 use c10_cuda::{CachingAllocator, Config, DeviceStats, Error, ErrorKind, Runtime};
 
+use super::history::History;
 use super::lane::Lane;
 use super::segments::SegmentChange;
-use crate::snapshot::{self, InitialSegment, InitialState};
+use crate::snapshot::{self, InitialSegment};
 
 /// What came of an allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +51,12 @@ pub(super) struct Player {
     /// Blocks that were given back while other streams used them, by recorded address.
     waiting: HashMap<u64, Waiting>,
     streams: HashMap<Lane, Stream>,
+    /// Since they were last taken, where they are wanted.
+    changes: Changes,
 }
+
+/// What a tracker of the allocator's has seen.
+type Changes = Arc<Mutex<Vec<SegmentChange>>>;
 
 /// A block that was given back while other streams used it.
 #[derive(Clone, Copy, Debug)]
@@ -68,12 +74,20 @@ impl Player {
         // The devices before it are there, so that it has its own number in texts.
         let mut devices = vec![0; usize::from(device)];
         devices.push(stage.memory);
-        let log = if stage.keeps_changes { usize::MAX } else { 0 };
         // When streams had passed is the recording's to say, and not for a free to bring about.
-        let machine = SimConfig { devices, free_waits: false, ..SimConfig::default() };
-        let driver = SimDriver::new(machine.log_calls(log));
+        let reservable_bytes = u64::MAX;
+        let driver = SimDriver::new(SimConfig {
+            devices,
+            free_waits: false,
+            reservable_bytes,
+            ..SimConfig::default()
+        });
         let runtime = Runtime::new(driver.clone());
         let allocator = CachingAllocator::with_runtime(runtime.clone(), stage.config.clone())?;
+        let changes = Arc::default();
+        if stage.keeps_changes {
+            allocator.attach_trace_tracker(tracker(&changes));
+        }
         let mut streams = HashMap::new();
         for lane in stage.lanes {
             let stream = match *lane {
@@ -90,13 +104,17 @@ impl Player {
             live: HashMap::new(),
             waiting: HashMap::new(),
             streams,
+            changes,
         })
     }
 
     /// Puts the device into the state in which the recording began, at its addresses.
-    pub(super) fn restore(&mut self, initial: &InitialState) -> Result<(), Error> {
-        let addresses = initial.segments.iter().map(|segment| DevicePtr(segment.address)).collect();
-        self.driver.script_malloc_addresses(self.device, addresses);
+    pub(super) fn restore(&mut self, history: &History<'_>) -> Result<(), Error> {
+        let (initial, bases) = (history.initial, history.growable.bases());
+        let fixed = initial.segments.iter().filter(|segment| !segment.is_expandable);
+        let fixed: Vec<_> = fixed.map(|segment| segment.address).collect();
+        self.driver.script_malloc_addresses(self.device, addresses(&fixed));
+        self.driver.script_reserve_addresses(self.device, addresses(bases));
         let mut segments = Vec::with_capacity(initial.segments.len());
         for segment in &initial.segments {
             let stream = self.stream(Lane { pool: segment.pool_id, stream: segment.stream });
@@ -108,7 +126,7 @@ impl Player {
         for block in initial.live().filter(|block| block.state == snapshot::BlockState::PendingFree) {
             self.free(block.address, false)?;
         }
-        self.driver.take_calls();
+        self.segment_changes();
         Ok(())
     }
 
@@ -123,12 +141,11 @@ impl Player {
     ) -> Result<Allocated, Error> {
         let stream = self.stream(lane);
         if !segments.is_empty() {
-            let addresses = segments.iter().map(|segment| DevicePtr(segment.address)).collect();
-            self.driver.script_malloc_addresses(self.device, addresses);
+            self.script(segments);
         }
         let mut allocated = self.allocator.allocate_on(bytes, stream);
         if !segments.is_empty() {
-            self.driver.script_malloc_addresses(self.device, Vec::new());
+            self.script(&[]);
             if allocated.as_ref().is_err_and(is_misplaced) {
                 allocated = self.allocator.allocate_on(bytes, stream);
             }
@@ -144,6 +161,19 @@ impl Player {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Tells the driver the addresses of what the next request obtains, as far as it obtains that.
+    fn script(&self, obtained: &[SegmentChange]) {
+        let of_kind = |is_pages: bool| -> Vec<_> {
+            let changes = obtained.iter().filter(|change| change.is_pages == is_pages);
+            changes.map(|change| DevicePtr(change.address)).collect()
+        };
+        self.driver.script_malloc_addresses(self.device, of_kind(false));
+        // A segment that is new begins with the first pages that are mapped.
+        let mut pages = of_kind(true);
+        pages.truncate(1);
+        self.driver.script_reserve_addresses(self.device, pages);
     }
 
     /// Gives back the block that the recording had at an address. Where it `completes` at once, that is all, and
@@ -183,15 +213,7 @@ impl Player {
 
     /// The segments that came and went since the last time.
     pub(super) fn segment_changes(&mut self) -> Vec<SegmentChange> {
-        let calls = self.driver.take_calls().into_iter();
-        let calls = calls.filter(|call| call.status.is_none() && matches!(call.name, "malloc" | "free"));
-        calls
-            .map(|call| SegmentChange {
-                obtained: call.name == "malloc",
-                address: call.ptr.0,
-                bytes: call.bytes,
-            })
-            .collect()
+        std::mem::take(&mut *self.changes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether some block waits for other streams.
@@ -224,7 +246,29 @@ impl Player {
 
 /// Whether the driver could not put a segment where it was told to, because something else is there.
 fn is_misplaced(error: &Error) -> bool {
-    error.driver().is_some_and(|driver| driver.call == "malloc" && driver.status == Status::InvalidValue)
+    error.driver().is_some_and(|driver| {
+        matches!(driver.call, "malloc" | "reserve") && driver.status == Status::InvalidValue
+    })
+}
+
+/// Notes what the allocator obtains and gives back.
+fn tracker(changes: &Changes) -> TraceTracker {
+    let changes = Arc::clone(changes);
+    Arc::new(move |entry: &TraceEntry| {
+        let (obtained, is_pages) = match entry.action {
+            TraceAction::SegmentAlloc => (true, false),
+            TraceAction::SegmentFree => (false, false),
+            TraceAction::SegmentMap => (true, true),
+            TraceAction::SegmentUnmap => (false, true),
+            _ => return,
+        };
+        let change = SegmentChange { obtained, is_pages, address: entry.address, bytes: entry.size };
+        changes.lock().unwrap_or_else(PoisonError::into_inner).push(change);
+    })
+}
+
+fn addresses(of: &[u64]) -> Vec<DevicePtr> {
+    of.iter().map(|address| DevicePtr(*address)).collect()
 }
 
 fn address_of(ptr: &DataPtr) -> u64 {
@@ -252,7 +296,7 @@ fn segment_info(segment: &InitialSegment, stream: StreamHandle) -> SegmentInfo {
         allocated_size: 0,
         active_size: 0,
         is_large: !segment.is_small,
-        is_expandable: false,
+        is_expandable: segment.is_expandable,
         blocks: blocks.collect(),
         context: None,
     }

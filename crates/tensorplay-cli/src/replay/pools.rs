@@ -10,14 +10,15 @@ use std::collections::HashMap;
 
 use c10_cuda::OrderOfEquals;
 
+use super::growable::Growable;
 use super::lane::{Lane, Lanes};
-use crate::snapshot::{AllocatorSettings, Event, InitialState};
+use crate::snapshot::{Action, AllocatorSettings, Event, InitialState};
 
 /// The largest block of a small pool (`kSmallSize`), in bytes.
 const SMALL_SIZE: u64 = 1 << 20;
 
 /// The segments of a small pool (`kSmallBuffer`), in bytes.
-const SMALL_BUFFER: u64 = 2 << 20;
+pub(super) const SMALL_BUFFER: u64 = 2 << 20;
 
 /// A pool of the allocator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,6 +36,7 @@ enum Knowledge {
 /// The pools of a history.
 pub(super) struct Pools<'a> {
     lanes: &'a Lanes,
+    growable: &'a Growable,
     settings: &'a AllocatorSettings,
     /// Of pools that are not wholly known.
     knowledge: HashMap<Pool, Knowledge>,
@@ -44,6 +46,7 @@ impl<'a> Pools<'a> {
     pub(super) fn new(
         initial: &InitialState,
         lanes: &'a Lanes,
+        growable: &'a Growable,
         settings: &'a AllocatorSettings,
         order: OrderOfEquals,
     ) -> Self {
@@ -59,7 +62,7 @@ impl<'a> Pools<'a> {
                 knowledge.insert(Pool { lane, is_small: segment.is_small }, Knowledge::Open);
             }
         }
-        Self { lanes, settings, knowledge }
+        Self { lanes, growable, settings, knowledge }
     }
 
     /// The pool that serves a request.
@@ -70,7 +73,11 @@ impl<'a> Pools<'a> {
 
     /// The pool that a segment belongs to.
     pub(super) fn of_segment(&self, event: &Event) -> Pool {
-        Pool { lane: self.lanes.of(event), is_small: event.size <= SMALL_BUFFER }
+        let is_small = match event.action {
+            Action::SegmentMap | Action::SegmentUnmap => self.growable.is_small(event.address),
+            _ => event.size <= SMALL_BUFFER,
+        };
+        Pool { lane: self.lanes.of(event), is_small }
     }
 
     /// Whether what the pool does is not determined.
@@ -86,13 +93,5 @@ impl<'a> Pools<'a> {
             None => return pool.lane.is_private(),
         }
         true
-    }
-
-    /// Gives up both pools of the lane of an event that has no like here.
-    pub(super) fn lose_lane(&mut self, event: &Event) {
-        let lane = self.lanes.of(event);
-        for is_small in [true, false] {
-            self.knowledge.insert(Pool { lane, is_small }, Knowledge::Lost);
-        }
     }
 }

@@ -5,11 +5,13 @@ use std::fmt;
 
 use crate::snapshot::{Event, InitialSegment};
 
-/// A segment that came from the driver or went back.
+/// A segment that came from the driver or went back, or a row of pages of an expandable one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentChange {
     /// Whether it came.
     pub(super) obtained: bool,
+    /// Whether it is pages.
+    pub(super) is_pages: bool,
     pub(super) address: u64,
     pub(super) bytes: u64,
 }
@@ -17,18 +19,23 @@ pub(super) struct SegmentChange {
 impl SegmentChange {
     /// What a segment event of the recording says.
     pub(super) fn recorded(event: &Event, obtained: bool) -> Self {
-        Self { obtained, address: event.address, bytes: event.size }
+        Self { obtained, is_pages: event.action.is_of_maps(), address: event.address, bytes: event.size }
     }
 }
 
 impl fmt::Display for SegmentChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verb = if self.obtained { "obtained" } else { "gave back" };
-        write!(f, "{verb} a segment of {} bytes at {:#x}", self.bytes, self.address)
+        let verb = match (self.is_pages, self.obtained) {
+            (false, true) => "obtained a segment of",
+            (false, false) => "gave back a segment of",
+            (true, true) => "mapped",
+            (true, false) => "unmapped",
+        };
+        write!(f, "{verb} {} bytes at {:#x}", self.bytes, self.address)
     }
 }
 
-/// The segments that the replay holds, and how many of their blocks are not free.
+/// The segments of fixed extent that the replay holds, and how many of their blocks are not free.
 #[derive(Debug, Default)]
 pub(super) struct Segments {
     by_address: BTreeMap<u64, Held>,
@@ -45,6 +52,9 @@ struct Held {
 impl Segments {
     /// Takes in a segment as the recording began with it.
     pub(super) fn restore(&mut self, segment: &InitialSegment) {
+        if segment.is_expandable {
+            return;
+        }
         let blocks = segment.blocks.iter().filter(|block| block.is_active()).count();
         let held = Held { end: segment.address + segment.total_size, blocks };
         self.idle += usize::from(blocks == 0);
@@ -53,7 +63,9 @@ impl Segments {
 
     /// Takes in what came from the driver or went back.
     pub(super) fn apply(&mut self, change: &SegmentChange) {
-        if change.obtained {
+        if change.is_pages {
+            // They go back whatever else lives in the segment.
+        } else if change.obtained {
             let held = Held { end: change.address + change.bytes, blocks: 0 };
             self.by_address.insert(change.address, held);
             self.idle += 1;

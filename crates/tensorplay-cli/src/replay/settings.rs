@@ -18,15 +18,9 @@ pub(super) fn recorded_config(snapshot: &Snapshot) -> RecordedConfig {
         Some(settings) => from_settings(settings),
         None => inferred(snapshot),
     };
+    // A history that the setting was switched in is replayed with what it shows.
     let maps = snapshot.device_traces.iter().flatten().any(|event| event.action.is_of_maps());
-    if maps || recorded.config.expandable_segments || snapshot.segments.iter().any(|s| s.is_expandable) {
-        recorded.notes.push(
-            "The recording has expandable segments. They are replayed as segments of fixed extent, so that only \
-             what needs no growth can be compared."
-                .into(),
-        );
-    }
-    recorded.config.expandable_segments = false;
+    recorded.config.expandable_segments = maps || snapshot.segments.iter().any(|s| s.is_expandable);
     // What was recorded is PyTorch's own.
     recorded.config.search_after_synchronize = false;
     recorded

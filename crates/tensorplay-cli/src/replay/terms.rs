@@ -5,11 +5,12 @@ use std::cmp::Ordering;
 use c10_core::DeviceIndex;
 use c10_core::stat::StatArray;
 use c10_cuda::alloc::memory_summary;
-use c10_cuda::{Config, DeviceStats, Error, OrderOfEquals};
+use c10_cuda::{Config, DeviceStats, Error, OrderOfEquals, Reserve};
 
 use super::chart::Timeline;
 use super::comparison::{Compared, compare};
 use super::given;
+use super::growable::{Growable, MOST_ADDRESSES};
 use super::history::History;
 use super::lane::Lanes;
 use super::player::Stage;
@@ -35,9 +36,11 @@ impl Terms {
     /// What the allocator refuses other than for want of memory.
     pub(super) fn replay(&self, snapshot: &Snapshot, initial: &InitialState) -> Result<Replay, Error> {
         let lanes = Lanes::new(snapshot, initial);
+        let growable = Growable::new(snapshot, initial, &lanes);
         let default = AllocatorSettings::default();
         let settings = snapshot.allocator_settings.as_ref().unwrap_or(&default);
-        let history = History { trace: snapshot.trace(initial.device), initial, lanes: &lanes, settings };
+        let trace = snapshot.trace(initial.device);
+        let history = History { trace, initial, lanes: &lanes, growable: &growable, settings };
         match self.mode {
             Mode::Comparison => self.compare(&history),
             Mode::WhatIf => self.what_if(&history),
@@ -46,12 +49,28 @@ impl Terms {
 
     fn stage<'a>(&self, history: &History<'a>, order_of_equals: OrderOfEquals) -> Stage<'a> {
         Stage {
-            config: Config { order_of_equals, ..self.config.clone() },
+            config: Config {
+                order_of_equals,
+                expandable_segments_reserve: self.reserve(history),
+                ..self.config.clone()
+            },
             device: history.initial.device as DeviceIndex,
             memory: self.memory.unwrap_or(given::LARGEST_DEVICE),
             lanes: &history.lanes.all,
             keeps_changes: self.mode == Mode::Comparison,
         }
+    }
+
+    /// How many addresses an expandable segment takes. On a device without a limit that is no part of its memory.
+    fn reserve(&self, history: &History<'_>) -> Option<Reserve> {
+        if self.memory.is_some() && self.mode == Mode::WhatIf {
+            return self.config.expandable_segments_reserve;
+        }
+        let addresses = match self.mode {
+            Mode::Comparison => history.growable.addresses(),
+            Mode::WhatIf => MOST_ADDRESSES,
+        };
+        self.config.expandable_segments_reserve.or(Some(Reserve::Bytes(addresses)))
     }
 
     /// Replays in both orders of equals, and takes the one that agrees with the recording on the most.

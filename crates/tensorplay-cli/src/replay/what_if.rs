@@ -91,13 +91,19 @@ fn step(
         Action::FreeRequested => _ = player.free(event.address, history.completes_at_once(index))?,
         Action::FreeCompleted => _ = player.complete(event.address)?,
         // What is given back just before more is asked for, or in vain, was the allocator's own doing.
-        Action::SegmentFree => {
-            let own = [Action::SegmentFree, Action::SegmentAlloc, Action::Oom];
+        Action::SegmentFree | Action::SegmentUnmap => {
+            let own = [
+                Action::SegmentFree,
+                Action::SegmentUnmap,
+                Action::SegmentAlloc,
+                Action::SegmentMap,
+                Action::Oom,
+            ];
             if !own.into_iter().any(|action| history.next_is(index, action)) {
                 player.empty_cache()?;
             }
         }
-        Action::SegmentAlloc | Action::SegmentMap | Action::SegmentUnmap => {}
+        Action::SegmentAlloc | Action::SegmentMap => {}
         Action::Snapshot | Action::Annotate => {}
     }
     Ok(None)

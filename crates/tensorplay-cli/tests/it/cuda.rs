@@ -26,7 +26,7 @@ pub(crate) fn cuda() -> Cuda {
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (driver, allocator) = MACHINE.get_or_init(|| {
         let config = SimConfig { free_waits: false, ..SimConfig::with_devices(2, 1 << 30) };
-        let driver = SimDriver::new(config);
+        let driver = SimDriver::new(config.race_detector());
         let allocator = CachingAllocator::new(driver.clone(), Config::default()).unwrap();
         CudaHooks::new(allocator.clone()).register();
         register_kernels().unwrap();
@@ -41,6 +41,8 @@ impl Cuda {
         self.driver.complete_all();
         let faults = self.driver.take_faults();
         assert!(faults.is_empty(), "{faults:?}");
+        let races: Vec<_> = self.driver.take_races().iter().map(ToString::to_string).collect();
+        assert!(races.is_empty(), "{}", races.join("\n"));
         for device in 0..2 {
             assert_eq!(self.allocator.memory_allocated(device).unwrap(), 0, "cuda:{device}");
         }

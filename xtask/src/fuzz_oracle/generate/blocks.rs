@@ -125,16 +125,21 @@ impl Program {
     }
 
     pub(super) fn empty_cache(&mut self) -> bool {
-        // A wait or a driver's free outside the capture spoils it.
         let inside = self.captures(self.current());
+        // A driver's free inside a capture spoils it, and a wait outside.
         let spoils = if inside { self.device().has_freeable } else { !self.may_act_outside() };
         if spoils {
             return false;
         }
+        let emptied: Vec<u32> = self.device().emptied.into_iter().collect();
+        let op = self.say("e", if inside { &emptied } else { &[] });
         if !inside {
-            self.devices.iter_mut().for_each(|device| device.has_freeable = false);
+            for device in &mut self.devices {
+                device.has_freeable = false;
+                device.emptied = Some(op);
+            }
         }
-        self.said("e")
+        true
     }
 
     pub(super) fn draw_fraction(&mut self) -> bool {

@@ -63,7 +63,7 @@ impl Locked<'_> {
     fn new_segment(&mut self, request: &Request) -> Result<Option<BlockId>, Refused> {
         let limit = self.reserve_limit(request.stream)?;
         let stream = self.stream(request.stream);
-        let page = self.page_of(request.pool);
+        let page = self.page_of(!request.pool.is_small);
         let mut segment =
             ExpandableSegment::reserve(self.driver(), stream, page, limit.bytes, &self.expandable.peers)
                 .map_err(|error| self.no_addresses(error, limit.bytes.next_multiple_of(page)))?;
@@ -153,9 +153,9 @@ impl DeviceState {
         true
     }
 
-    /// Bytes of a page in a pool.
-    pub(crate) fn page_of(&self, pool: PoolId) -> u64 {
-        if pool.is_small { SMALL_BUFFER } else { self.config.large_segment_size }
+    /// Bytes of a page, in the pools of large requests and of small ones.
+    pub(crate) fn page_of(&self, is_large: bool) -> u64 {
+        if is_large { self.config.large_segment_size } else { SMALL_BUFFER }
     }
 
     /// Takes in a new segment, as one unmapped block.
@@ -183,7 +183,7 @@ impl DeviceState {
         self.pools[block.pool].unmapped.remove(id, block);
     }
 
-    fn count_mapping(&mut self, pool: PoolId, bytes: u64) {
+    pub(crate) fn count_mapping(&mut self, pool: PoolId, bytes: u64) {
         self.total_allocated += bytes;
         self.change_reserved(pool, bytes as i64);
         self.stats.num_device_alloc += 1;

@@ -9,12 +9,14 @@
 //! - `segment`: the addresses, and the physical memory behind each page.
 //! - `table`: the segments of a device.
 //! - `reserve`: how many addresses a segment takes.
+//! - `restore`: segments from a snapshot.
 //! - `unmapped_set`: the blocks of a pool with no memory behind them.
 //! - `settings`: what can be said of them at run time.
 //! - `grow`, `shrink`: what allocation and the release of cached memory do.
 
 mod grow;
 mod reserve;
+mod restore;
 mod segment;
 mod settings;
 mod shrink;
@@ -22,5 +24,6 @@ mod table;
 mod unmapped_set;
 
 pub(crate) use grow::NoAddresses;
+pub(crate) use segment::{ExpandableSegment, release};
 pub(crate) use table::ExpandableTable;
 pub(crate) use unmapped_set::UnmappedSet;

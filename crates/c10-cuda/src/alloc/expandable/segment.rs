@@ -11,7 +11,7 @@
 
 use c10_core::DeviceIndex;
 
-use crate::driver::{DevicePtr, Driver, DriverError, PhysHandle, Status, StreamHandle, VaRange};
+use crate::driver::{DevicePtr, Driver, DriverError, IpcHandle, PhysHandle, Status, StreamHandle, VaRange};
 
 /// What stands behind a page's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,9 +119,20 @@ impl ExpandableSegment {
                 }
             }
         }
-        let mapped = self.map_all(driver, first, &created);
+        self.adopt(driver, first, created, unreleased)
+    }
+
+    /// Puts handles, each of a page, behind the pages from `first` on.
+    fn adopt(
+        &mut self,
+        driver: &dyn Driver,
+        first: usize,
+        handles: Vec<PhysHandle>,
+        unreleased: &mut Vec<PhysHandle>,
+    ) -> Result<(), DriverError> {
+        let mapped = self.map_all(driver, first, &handles);
         if mapped.is_err() {
-            for (page, handle) in (first..).zip(created) {
+            for (page, handle) in (first..).zip(handles) {
                 match self.pages[page] {
                     Page::Unmapped => release(driver, handle, unreleased),
                     Page::Mapped(_) | Page::Stuck(_) => {
@@ -139,15 +150,71 @@ impl ExpandableSegment {
         &mut self,
         driver: &dyn Driver,
         first: usize,
-        created: &[PhysHandle],
+        handles: &[PhysHandle],
     ) -> Result<(), DriverError> {
-        for (page, handle) in (first..).zip(created) {
+        for (page, handle) in (first..).zip(handles) {
             driver.map(self.address(page), *handle)?;
             self.pages[page] = Page::Mapped(*handle);
         }
         let mut devices = vec![self.stream.device];
         devices.extend(&self.peers);
-        driver.set_access(self.address(first), created.len() as u64 * self.page, &devices)
+        driver.set_access(self.address(first), handles.len() as u64 * self.page, &devices)
+    }
+
+    /// The physical memory of another process's pages, at addresses of just their length.
+    pub(crate) fn import(
+        driver: &dyn Driver,
+        device: DeviceIndex,
+        page: u64,
+        pages: &[IpcHandle],
+        unreleased: &mut Vec<PhysHandle>,
+    ) -> Result<Self, DriverError> {
+        let mut handles = Vec::with_capacity(pages.len());
+        let imported = pages.iter().try_for_each(|page| {
+            handles.push(driver.import_memory(device, page)?);
+            Ok(())
+        });
+        let bytes = page.saturating_mul(pages.len() as u64);
+        let stream = StreamHandle::default_of(device);
+        let reserved = imported.and_then(|()| {
+            if handles.iter().any(|handle| handle.bytes != page) {
+                return Err(DriverError::new("import_memory", Status::InvalidValue, device));
+            }
+            Self::reserve(driver, stream, page, bytes, &[])
+        });
+        let mut segment = match reserved {
+            Ok(segment) => segment,
+            Err(error) => {
+                handles.into_iter().for_each(|handle| release(driver, handle, unreleased));
+                return Err(error);
+            }
+        };
+        segment.pages.resize(handles.len(), Page::Unmapped);
+        match segment.adopt(driver, 0, handles, unreleased) {
+            Ok(()) => Ok(segment),
+            Err(error) => {
+                // A refusal leaves addresses behind, which nobody can be told of.
+                let _ = segment.free(driver, unreleased);
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes the pages that hold `[at, at + bytes)`, which are mapped, known to other processes. Gives where the first
+    /// of them begins.
+    pub(crate) fn export(
+        &self,
+        driver: &dyn Driver,
+        at: u64,
+        bytes: u64,
+    ) -> Result<(u64, Vec<IpcHandle>), DriverError> {
+        let first = self.index(at);
+        let end = (at + bytes - self.base()).div_ceil(self.page) as usize;
+        let handles = self.pages[first..end].iter().map(|page| match page {
+            Page::Mapped(handle) => driver.export_memory(*handle),
+            _ => Err(DriverError::new("export_memory", Status::NotMapped, self.stream.device)),
+        });
+        Ok((self.address(first).0, handles.collect::<Result<_, _>>()?))
     }
 
     /// Takes the memory away from behind the pages that lie wholly in `[at, at + bytes)`, all of which have some and
@@ -218,6 +285,17 @@ impl ExpandableSegment {
             Page::Stuck(_) => self.unmap_page(driver, page, unreleased),
             _ => Ok(()),
         }
+    }
+
+    /// Takes all memory away, of a segment that nobody has used. What the driver refuses is stuck. See E3.
+    pub(crate) fn unmap_all(&mut self, driver: &dyn Driver, unreleased: &mut Vec<PhysHandle>) {
+        for page in &mut self.pages {
+            if let Page::Mapped(handle) = *page {
+                *page = Page::Stuck(handle);
+            }
+        }
+        // A refusal leaves pages stuck.
+        let _ = self.settle(driver, unreleased);
     }
 
     /// Unmaps what could not be unmapped on the way back. See E3.

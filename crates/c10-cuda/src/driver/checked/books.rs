@@ -1,6 +1,6 @@
 //! [`Books`]: what has been given out and not taken back, as the rules see it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::driver::{DevicePtr, EventHandle, GraphHandle, PhysHandle, StreamHandle, VaRange};
 
@@ -12,11 +12,11 @@ pub(super) struct Mapped {
     pub(super) accessible: bool,
 }
 
-/// Physical memory: how often it is mapped, and whether it has been released.
+/// Physical memory: how often it is mapped, and how many handles there are that have not been released.
 #[derive(Debug, Default)]
 pub(super) struct Physical {
     pub(super) maps: u32,
-    pub(super) released: bool,
+    pub(super) handles: u32,
 }
 
 /// Where an event was last recorded: its stream, and the how manyth record there.
@@ -38,6 +38,8 @@ pub(super) struct Records {
 pub(super) struct Books {
     /// Lengths by first address.
     pub(super) allocations: BTreeMap<u64, u64>,
+    /// First addresses of what was opened of other processes; how long it is they know.
+    pub(super) opened: BTreeSet<u64>,
     /// What `malloc_async` gave and `free_async` has not taken.
     pub(super) pooled: BTreeMap<u64, u64>,
     pub(super) reservations: BTreeMap<u64, u64>,
@@ -119,6 +121,11 @@ impl Books {
                 return end - base <= len;
             }
         }
+        // How far memory of other processes reaches they know.
+        let opened = self.opened.range(..=at.0).next_back();
+        if opened.is_some_and(|&base| self.allocations.range(base..=at.0).next_back().is_none()) {
+            return true;
+        }
         let mut reached = at.0;
         while reached < end {
             match self.mappings.range(..=reached).next_back() {
@@ -133,7 +140,7 @@ impl Books {
         let Some(mapping) = self.mappings.remove(&base) else { return };
         if let Some(physical) = self.physical.get_mut(&mapping.memory) {
             physical.maps -= 1;
-            if physical.released && physical.maps == 0 {
+            if physical.handles == 0 && physical.maps == 0 {
                 self.physical.remove(&mapping.memory);
             }
         }
@@ -141,8 +148,8 @@ impl Books {
 
     pub(super) fn released(&mut self, memory: PhysHandle) {
         if let Some(physical) = self.physical.get_mut(&memory) {
-            physical.released = true;
-            if physical.maps == 0 {
+            physical.handles -= 1;
+            if physical.handles == 0 && physical.maps == 0 {
                 self.physical.remove(&memory);
             }
         }

@@ -58,6 +58,7 @@ impl Checked {
             (books.graphs.len(), "graphs"),
             (books.pooled.len(), "pooled"),
             (books.pinned.len(), "pinned"),
+            (books.opened.len(), "opened"),
             (books.registered.len(), "registered"),
         ];
         let live = counts.iter().filter(|(count, _)| *count != 0);
@@ -243,14 +244,14 @@ impl Driver for Checked {
     fn create(&self, device: DeviceIndex, bytes: u64) -> Result<PhysHandle> {
         let mut books = self.books();
         let memory = self.inner.create(device, bytes)?;
-        let new = books.physical.insert(memory, Physical::default()).is_none();
+        let new = books.physical.insert(memory, Physical { handles: 1, maps: 0 }).is_none();
         assert!(new, "R2: create gave {memory:?}, which is live");
         Ok(memory)
     }
 
     fn release(&self, memory: PhysHandle) -> Result<()> {
         let mut books = self.books();
-        let live = books.physical.get(&memory).is_some_and(|p| !p.released);
+        let live = books.physical.get(&memory).is_some_and(|p| p.handles > 0);
         self.expect(live, "R2", format_args!("{memory:?} is released and not live"));
         let result = self.inner.release(memory);
         self.refused(live, &result, "R2", format_args!("the release of {memory:?}, which is not live"));
@@ -262,7 +263,7 @@ impl Driver for Checked {
 
     fn map(&self, at: DevicePtr, memory: PhysHandle) -> Result<()> {
         let mut books = self.books();
-        let live = books.physical.get(&memory).is_some_and(|p| !p.released);
+        let live = books.physical.get(&memory).is_some_and(|p| p.handles > 0);
         let free = books.is_reserved(at, memory.bytes) && !books.is_mapped_anywhere(at, memory.bytes);
         self.expect(live, "R8", format_args!("{memory:?} is mapped and not live"));
         self.expect(
@@ -678,13 +679,41 @@ impl Driver for Checked {
     }
 
     unsafe fn ipc_open(&self, device: DeviceIndex, handle: &IpcHandle) -> Result<DevicePtr> {
+        let mut books = self.books();
         // SAFETY: as this call's own caller promises.
-        unsafe { self.inner.ipc_open(device, handle) }
+        let ptr = unsafe { self.inner.ipc_open(device, handle) }?;
+        assert!(!books.overlaps(ptr, 1), "R6: ipc_open gave {ptr}, where a range lives");
+        books.opened.insert(ptr.0);
+        Ok(ptr)
     }
 
     unsafe fn ipc_close(&self, ptr: DevicePtr) -> Result<()> {
+        let mut books = self.books();
+        let live = books.opened.contains(&ptr.0);
+        self.expect(live, "R2", format_args!("{ptr} is closed and not open"));
         // SAFETY: as this call's own caller promises.
-        unsafe { self.inner.ipc_close(ptr) }
+        let result = unsafe { self.inner.ipc_close(ptr) };
+        self.refused(live, &result, "R2", format_args!("the close of {ptr}, which is not open"));
+        if result.is_ok() {
+            books.opened.remove(&ptr.0);
+        }
+        result
+    }
+
+    fn export_memory(&self, memory: PhysHandle) -> Result<IpcHandle> {
+        let books = self.books();
+        let live = books.physical.get(&memory).is_some_and(|p| p.handles > 0);
+        self.expect(live, "R2", format_args!("{memory:?} is exported and not live"));
+        let result = self.inner.export_memory(memory);
+        self.refused(live, &result, "R2", format_args!("the export of {memory:?}, which is not live"));
+        result
+    }
+
+    fn import_memory(&self, device: DeviceIndex, handle: &IpcHandle) -> Result<PhysHandle> {
+        let mut books = self.books();
+        let memory = self.inner.import_memory(device, handle)?;
+        books.physical.entry(memory).or_default().handles += 1;
+        Ok(memory)
     }
 
     unsafe fn launch(&self, stream: StreamHandle, kernel: KernelLaunch) -> Result<()> {

@@ -3,6 +3,7 @@
 use c10_core::DeviceIndex;
 
 use super::memory::Memory;
+use super::process::ProcessId;
 use super::report::AccessFault;
 use super::slab::Id;
 use crate::driver::DevicePtr;
@@ -29,6 +30,8 @@ pub(super) struct Piece {
 pub(super) struct Toucher {
     /// The device whose stream runs the work.
     pub(super) device: DeviceIndex,
+    /// The process whose work it is; `None` for the simulator itself.
+    pub(super) process: Option<ProcessId>,
     /// The devices whose memory it may reach, by bit, itself included.
     pub(super) reach: u32,
     /// Whether it goes through the host where devices do not reach each other, as copies do.
@@ -60,6 +63,9 @@ impl Memory {
             && at - base < a.extent
         {
             let life = a.life_at(who.issued_at);
+            if !who.is_of(a.process) {
+                return Err(AccessFault::NotLive);
+            }
             // What the request rounded up to is nobody's, and one request ends where the next begins.
             if end - base > life.bytes || life.is_over(who.issued_at) {
                 return Err(AccessFault::NotLive);
@@ -74,8 +80,12 @@ impl Memory {
             let owner = Owner::Allocation(base);
             return Ok(Piece { owner, offset: at - base, bytes: end - at });
         }
+        if let Some(piece) = self.opened_at(at, end, who)? {
+            return Ok(piece);
+        }
         if let Some((&base, m)) = self.mappings.range(..=at).next_back()
             && at - base < m.bytes
+            && who.is_of(m.process)
         {
             let own = self.physical.get(m.physical).map_or(0, |p| 1u32 << p.device);
             let needed = 1 << who.device | if who.by_copy { own } else { 0 };
@@ -136,7 +146,12 @@ impl Memory {
 }
 
 impl Toucher {
-    fn may_touch(&self, birth: u64, reaches: bool) -> Result<(), AccessFault> {
+    /// Whether it may use what is a process's.
+    pub(super) fn is_of(&self, process: ProcessId) -> bool {
+        self.process.is_none_or(|own| own == process)
+    }
+
+    pub(super) fn may_touch(&self, birth: u64, reaches: bool) -> Result<(), AccessFault> {
         if birth > self.issued_at {
             return Err(AccessFault::Replaced);
         }

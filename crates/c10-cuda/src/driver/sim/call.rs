@@ -94,5 +94,7 @@ calls! {
     IpcExport "ipc_export" acts,
     IpcOpen "ipc_open" acts,
     IpcClose "ipc_close" acts,
+    ExportMemory "export_memory" acts,
+    ImportMemory "import_memory" acts,
     Launch "launch" acts,
 }

@@ -13,18 +13,21 @@ use super::call::CallName;
 use super::config::SimConfig;
 use super::fault::{FaultPlan, Faults};
 use super::log::{Call, Work};
+use super::process::ProcessId;
 use super::race::Origin;
 use super::report::{AccessFault, WorkFault};
 use super::state::State;
 use crate::driver::{DevicePtr, DriverError, EventHandle, Result, Status, StreamHandle};
 
-/// A simulated CUDA machine: any number of them live in a process, and none knows of another.
+/// A simulated CUDA machine: any number of them live in a process, and none knows of another. To programs on the
+/// machine it is as in a process of their own ([`new_process`](Self::new_process)).
 ///
 /// One lock guards each; every call takes it once. All of it is deterministic: the same calls in the same order,
 /// with the same configuration, give the same results.
 pub struct SimDriver {
     device_count: DeviceIndex,
-    state: Mutex<State>,
+    pub(super) state: Arc<Mutex<State>>,
+    pub(super) process: ProcessId,
     /// Whether a call has left something in `State::remains`: a hint that saves the lock.
     has_remains: AtomicBool,
 }
@@ -65,7 +68,15 @@ impl SimDriver {
     pub fn new(config: SimConfig) -> Arc<Self> {
         let state = State::new(config);
         let device_count = state.devices.len() as DeviceIndex;
-        Arc::new(Self { device_count, state: Mutex::new(state), has_remains: AtomicBool::new(false) })
+        Self::of_process(device_count, Arc::new(Mutex::new(state)), ProcessId::FIRST)
+    }
+
+    pub(super) fn of_process(
+        device_count: DeviceIndex,
+        state: Arc<Mutex<State>>,
+        process: ProcessId,
+    ) -> Arc<Self> {
+        Arc::new(Self { device_count, state, process, has_remains: AtomicBool::new(false) })
     }
 
     /// Runs what a stream holds, and before that whatever it waits for on other streams. A stream that is not
@@ -129,7 +140,7 @@ impl SimDriver {
     pub fn peek(&self, ptr: DevicePtr, out: &mut [u8]) -> std::result::Result<(), AccessFault> {
         let state = self.lock();
         let device = state.device_of(ptr);
-        let who = Toucher { device, reach: u32::MAX, by_copy: true, issued_at: u64::MAX };
+        let who = Toucher { device, process: None, reach: u32::MAX, by_copy: true, issued_at: u64::MAX };
         let pieces = state.memory.resolve(ptr, out.len() as u64, &who)?;
         state.memory.read(&pieces, 0, out);
         Ok(())
@@ -226,8 +237,12 @@ impl SimDriver {
 
     /// The same, unless this thread runs a body and so holds the lock already.
     pub(super) fn lock_outside_work(&self) -> Option<MutexGuard<'_, State>> {
-        let runs_work = RUNS_WORK.get();
-        (!runs_work).then(|| self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        if RUNS_WORK.get() {
+            return None;
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.process = self.process;
+        Some(state)
     }
 }
 

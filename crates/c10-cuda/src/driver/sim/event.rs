@@ -3,6 +3,7 @@
 use c10_core::DeviceIndex;
 
 use super::capture::Captured;
+use super::process::ProcessId;
 use super::slab::Id;
 use super::state::State;
 use super::work::Item;
@@ -12,6 +13,7 @@ use crate::driver::{EventFlags, EventHandle, Status, StreamHandle};
 #[derive(Debug)]
 pub(super) struct EventState {
     device: DeviceIndex,
+    process: ProcessId,
     flags: EventFlags,
     pub(super) recorded: Option<Record>,
 }
@@ -37,7 +39,7 @@ impl State {
     fn event_id(&self, handle: EventHandle) -> Result<Id, Status> {
         let id = Id::from_raw(handle.raw).ok_or(Status::InvalidHandle)?;
         match self.events.get(id) {
-            Some(event) if event.device == handle.device => Ok(id),
+            Some(event) if (event.device, event.process) == (handle.device, self.process) => Ok(id),
             _ => Err(Status::InvalidHandle),
         }
     }
@@ -56,7 +58,7 @@ impl State {
         if flags.interprocess && flags.timing {
             return Err(Status::InvalidValue);
         }
-        let event = EventState { device, flags, recorded: None };
+        let event = EventState { device, process: self.process, flags, recorded: None };
         let id = self.events.insert(event).ok_or(Status::OutOfMemory)?;
         Ok(EventHandle { device, raw: id.raw() })
     }

@@ -346,16 +346,32 @@ impl Driver for SimDriver {
 
     fn ipc_export(&self, ptr: DevicePtr) -> Result<IpcHandle> {
         let site = Site::at(ptr, 0);
-        self.call(CallName::IpcExport, site, |_, _| Err(Status::NotSupported))
+        self.call(CallName::IpcExport, site, |s, _| s.ipc_export(ptr))
     }
 
-    unsafe fn ipc_open(&self, device: DeviceIndex, _handle: &IpcHandle) -> Result<DevicePtr> {
-        self.call(CallName::IpcOpen, Site::device(device), |_, _| Err(Status::NotSupported))
+    unsafe fn ipc_open(&self, device: DeviceIndex, handle: &IpcHandle) -> Result<DevicePtr> {
+        self.call(CallName::IpcOpen, Site::device(device), |s, site| {
+            site.ptr = s.ipc_open(device, handle)?;
+            Ok(site.ptr)
+        })
     }
 
     unsafe fn ipc_close(&self, ptr: DevicePtr) -> Result<()> {
         let site = Site::at(ptr, 0);
-        self.call(CallName::IpcClose, site, |_, _| Err(Status::NotSupported))
+        self.call(CallName::IpcClose, site, |s, _| s.ipc_close(ptr))
+    }
+
+    fn export_memory(&self, memory: PhysHandle) -> Result<IpcHandle> {
+        let site = Site::bytes(memory.device, memory.bytes);
+        self.call(CallName::ExportMemory, site, |s, _| s.export_memory(memory))
+    }
+
+    fn import_memory(&self, device: DeviceIndex, handle: &IpcHandle) -> Result<PhysHandle> {
+        self.call(CallName::ImportMemory, Site::device(device), |s, site| {
+            let memory = s.import_memory(device, handle)?;
+            site.bytes = memory.bytes;
+            Ok(memory)
+        })
     }
 
     #[track_caller]

@@ -151,7 +151,8 @@ impl State {
         device.pool.reserved.increase(extent);
         self.memory.births += 1;
         let pooled = Some(Box::default());
-        let allocation = Allocation::new(on.device, bytes, extent, self.memory.births, pooled);
+        let allocation =
+            Allocation::new((on.device, self.process), bytes, extent, self.memory.births, pooled);
         self.memory.allocations.insert(at, allocation);
         self.note_pool("mem_pool_reserve", on.device, at, extent, None);
         Ok(at)

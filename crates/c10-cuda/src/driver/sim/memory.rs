@@ -6,7 +6,9 @@ use c10_core::DeviceIndex;
 
 use super::bytes::Bytes;
 use super::config::MAX_DEVICES;
+use super::ipc::Opened;
 use super::mem_pool::Pooled;
+use super::process::ProcessId;
 use super::slab::Slab;
 use super::space::round_up;
 use super::state::State;
@@ -17,6 +19,7 @@ use crate::driver::{DevicePtr, MemoryInfo, Status};
 #[derive(Debug)]
 pub(super) struct Allocation {
     pub(super) device: DeviceIndex,
+    pub(super) process: ProcessId,
     /// What was asked for.
     pub(super) bytes: u64,
     /// What it takes of the addresses: whole units where the simulator chose the place.
@@ -33,13 +36,13 @@ pub(super) struct Allocation {
 impl Allocation {
     /// A range of whole units.
     pub(super) fn new(
-        device: DeviceIndex,
+        (device, process): (DeviceIndex, ProcessId),
         bytes: u64,
         extent: u64,
         birth: u64,
         pooled: Option<Box<Pooled>>,
     ) -> Self {
-        Self { device, bytes, extent, capacity: extent, birth, contents: Bytes::default(), pooled }
+        Self { device, process, bytes, extent, capacity: extent, birth, contents: Bytes::default(), pooled }
     }
 }
 
@@ -48,6 +51,8 @@ impl Allocation {
 #[derive(Debug)]
 pub(super) struct Memory {
     pub(super) allocations: BTreeMap<u64, Allocation>,
+    /// Allocations of other processes, by the address that each has in the process that opened it.
+    pub(super) opened: BTreeMap<u64, Opened>,
     pub(super) reservations: BTreeMap<u64, Reservation>,
     pub(super) mappings: BTreeMap<u64, Mapping>,
     pub(super) physical: Slab<Physical>,
@@ -61,6 +66,7 @@ impl Memory {
     pub(super) const fn new() -> Self {
         Self {
             allocations: BTreeMap::new(),
+            opened: BTreeMap::new(),
             reservations: BTreeMap::new(),
             mappings: BTreeMap::new(),
             physical: Slab::new(),
@@ -88,6 +94,7 @@ impl Memory {
         let end = at.saturating_add(bytes);
         self.allocations.range(..end).next_back().is_some_and(|(&base, a)| base + a.extent > at)
             || self.reservations.range(..end).next_back().is_some_and(|(&base, r)| base + r.bytes > at)
+            || self.opened.range(..end).next_back().is_some_and(|(&base, o)| base + o.extent > at)
     }
 }
 
@@ -121,7 +128,8 @@ impl State {
         }
         self.memory.births += 1;
         let birth = self.memory.births;
-        let allocation = Allocation { extent, ..Allocation::new(device, bytes, capacity, birth, None) };
+        let allocation =
+            Allocation { extent, ..Allocation::new((device, self.process), bytes, capacity, birth, None) };
         self.memory.allocations.insert(at, allocation);
         self.watch(|races| races.allocated(at, bytes));
         Ok(DevicePtr(at))
@@ -130,7 +138,9 @@ impl State {
     /// Frees a range and gives its length. Where that does not wait, work that is under way goes on, and what of it
     /// uses the range will fault.
     pub(super) fn free(&mut self, ptr: DevicePtr) -> Result<u64, Status> {
-        let plain = self.memory.allocations.get(&ptr.0).filter(|allocation| allocation.pooled.is_none());
+        let own =
+            |allocation: &&Allocation| allocation.pooled.is_none() && allocation.process == self.process;
+        let plain = self.memory.allocations.get(&ptr.0).filter(own);
         let device = plain.ok_or(Status::InvalidValue)?.device;
         self.forbid_in_capture()?;
         if self.free_waits {

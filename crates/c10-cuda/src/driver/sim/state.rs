@@ -12,6 +12,7 @@ use super::host::Pinned;
 use super::log::{Call, Ring, Work};
 use super::mem_pool::MemPool;
 use super::memory::Memory;
+use super::process::ProcessId;
 use super::race::Detector;
 use super::remains::Remains;
 use super::report::WorkFault;
@@ -37,7 +38,8 @@ pub(super) struct DeviceState {
     pub(super) malloc_space: Space,
     pub(super) va_space: Space,
     pub(super) pool: MemPool,
-    pub(super) default_stream: Id,
+    /// By process.
+    pub(super) default_streams: Vec<Id>,
     /// The devices whose memory it may reach, by bit.
     pub(super) peers: u32,
     /// Whether a fault of its work has yet to be told to a synchronising call.
@@ -48,6 +50,8 @@ pub(super) struct DeviceState {
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) devices: Vec<DeviceState>,
+    /// Whose call is served.
+    pub(super) process: ProcessId,
     pub(super) peers_possible: bool,
     pub(super) free_waits: bool,
     pub(super) memory: Memory,
@@ -74,7 +78,7 @@ impl State {
         let reservable = config.reservable_bytes.min(DEVICE_SPAN - MALLOC_SPAN);
         let devices = (0..).zip(&config.devices).map(|(index, &total)| {
             let base = FIRST_ADDRESS + u64::from(index) * DEVICE_SPAN;
-            let default_stream = streams.insert(StreamState::default_of(index));
+            let default_stream = streams.insert(StreamState::default_of(index, ProcessId::FIRST));
             DeviceState {
                 // Statistics are signed.
                 total: total.min(i64::MAX as u64),
@@ -82,13 +86,14 @@ impl State {
                 malloc_space: Space::new(base, MALLOC_SPAN),
                 va_space: Space::new(base + MALLOC_SPAN, reservable),
                 pool: MemPool::default(),
-                default_stream: default_stream.expect("the first streams have numbers"),
+                default_streams: vec![default_stream.expect("the first streams have numbers")],
                 peers: 0,
                 fault_untold: false,
             }
         });
         Self {
             devices: devices.collect(),
+            process: ProcessId::FIRST,
             peers_possible: config.peers,
             free_waits: config.free_waits,
             memory: Memory::new(),

@@ -6,6 +6,7 @@ use c10_core::DeviceIndex;
 
 use super::capture::Membership;
 use super::event::Record;
+use super::process::ProcessId;
 use super::schedule::Schedule;
 use super::slab::Id;
 use super::state::State;
@@ -19,6 +20,7 @@ pub(super) const PRIORITY_RANGE: (i32, i32) = (0, -5);
 #[derive(Debug)]
 pub(super) struct StreamState {
     pub(super) device: DeviceIndex,
+    pub(super) process: ProcessId,
     is_default: bool,
     /// Whether its handle is dead: it lives on until its work is done.
     pub(super) destroyed: bool,
@@ -32,9 +34,10 @@ pub(super) struct StreamState {
 }
 
 impl StreamState {
-    const fn new(device: DeviceIndex, is_default: bool) -> Self {
+    const fn new(device: DeviceIndex, process: ProcessId, is_default: bool) -> Self {
         Self {
             device,
+            process,
             is_default,
             destroyed: false,
             issued: 0,
@@ -45,9 +48,14 @@ impl StreamState {
         }
     }
 
-    /// The default stream of a device.
-    pub(super) const fn default_of(device: DeviceIndex) -> Self {
-        Self::new(device, true)
+    /// The default stream of a device in a process.
+    pub(super) const fn default_of(device: DeviceIndex, process: ProcessId) -> Self {
+        Self::new(device, process, true)
+    }
+
+    /// Whether it is of a device, and of a process.
+    pub(super) fn is_at(&self, device: DeviceIndex, process: ProcessId) -> bool {
+        self.device == device && self.process == process
     }
 
     pub(super) const fn is_default(&self) -> bool {
@@ -70,11 +78,11 @@ impl State {
     pub(super) fn stream_id(&self, handle: StreamHandle) -> Result<Id, Status> {
         let device = self.device(handle.device).map_err(|_| Status::InvalidHandle)?;
         if handle.raw == 0 {
-            return Ok(device.default_stream);
+            return Ok(device.default_streams[self.process.index()]);
         }
         let id = Id::from_raw(handle.raw).ok_or(Status::InvalidHandle)?;
         match self.streams.get(id) {
-            Some(s) if s.device == handle.device && !s.destroyed && !s.is_default => Ok(id),
+            Some(s) if s.is_at(handle.device, self.process) && !s.destroyed && !s.is_default => Ok(id),
             _ => Err(Status::InvalidHandle),
         }
     }
@@ -89,7 +97,8 @@ impl State {
         if !(greatest..=least).contains(&priority) {
             return Err(Status::InvalidValue);
         }
-        let id = self.streams.insert(StreamState::new(device, false)).ok_or(Status::OutOfMemory)?;
+        let id =
+            self.streams.insert(StreamState::new(device, self.process, false)).ok_or(Status::OutOfMemory)?;
         Ok(StreamHandle { device, raw: id.raw() })
     }
 
@@ -170,9 +179,9 @@ impl State {
         self.tell_fault(device)
     }
 
-    /// Runs all that a device's streams hold, and lets the host wait for it.
+    /// Runs all that the process's streams of a device hold, and lets the host wait for it.
     pub(super) fn finish_device(&mut self, device: DeviceIndex) {
-        let of_device = |(id, s): (Id, &StreamState)| (s.device == device).then_some(id);
+        let of_device = |(id, s): (Id, &StreamState)| s.is_at(device, self.process).then_some(id);
         let streams: Vec<Id> = self.streams.iter().filter_map(of_device).collect();
         for id in streams {
             self.finish_stream(id);
@@ -189,7 +198,7 @@ impl State {
         stream.free_at_ns = start.saturating_add(cost_ns);
         stream.issued += 1;
         let at = (stream.issued, stream.free_at_ns);
-        stream.queue.push_back(Queued { item, issued_at, end_ns: at.1 });
+        stream.queue.push_back(Queued { item, issued_at, end_ns: at.1, process: stream.process });
         if matches!(self.schedule, Schedule::Eager) {
             self.run_to(id, at.0);
         }

@@ -1,8 +1,11 @@
 //! Virtual memory: reserve, create, map, give access, unmap, release. Everything counts in whole units of 2 MiB.
 
+use std::collections::BTreeMap;
+
 use c10_core::DeviceIndex;
 
 use super::bytes::Bytes;
+use super::process::ProcessId;
 use super::slab::Id;
 use super::space::GRANULARITY;
 use super::state::State;
@@ -12,6 +15,7 @@ use crate::driver::{DevicePtr, PhysHandle, Status, VaRange};
 #[derive(Debug)]
 pub(super) struct Reservation {
     pub(super) device: DeviceIndex,
+    pub(super) process: ProcessId,
     pub(super) bytes: u64,
 }
 
@@ -24,16 +28,30 @@ pub(super) struct Mapping {
     pub(super) access: u32,
     /// Tells it from what was mapped there before.
     pub(super) birth: u64,
+    pub(super) process: ProcessId,
 }
 
-/// Physical memory. It lives until it is released and mapped nowhere.
+/// Physical memory. It lives until every process that has a handle has released it and it is mapped nowhere.
 #[derive(Debug)]
 pub(super) struct Physical {
     pub(super) device: DeviceIndex,
-    bytes: u64,
+    pub(super) bytes: u64,
     maps: u32,
-    released: bool,
+    /// How many handles each process has.
+    pub(super) holders: BTreeMap<ProcessId, u32>,
     pub(super) contents: Bytes,
+}
+
+impl Physical {
+    /// One handle of a process is gone.
+    fn released_by(&mut self, process: ProcessId) {
+        if let Some(handles) = self.holders.get_mut(&process) {
+            *handles -= 1;
+            if *handles == 0 {
+                self.holders.remove(&process);
+            }
+        }
+    }
 }
 
 fn check_units(bytes: u64) -> Result<(), Status> {
@@ -54,13 +72,17 @@ impl State {
         if scripted.is_some() {
             self.device_mut(device)?.va_space.scripted_taken();
         }
-        self.memory.reservations.insert(base, Reservation { device, bytes });
+        self.memory.reservations.insert(base, Reservation { device, process: self.process, bytes });
         Ok(VaRange { base: DevicePtr(base), bytes })
     }
 
     pub(super) fn free_range(&mut self, range: VaRange) -> Result<(), Status> {
         let (base, bytes) = (range.base.0, range.bytes);
-        let exact = self.memory.reservations.get(&base).is_some_and(|r| r.bytes == bytes);
+        let exact = self
+            .memory
+            .reservations
+            .get(&base)
+            .is_some_and(|r| (r.bytes, r.process) == (bytes, self.process));
         if !exact || self.memory.mappings.range(base..base + bytes).next().is_some() {
             return Err(Status::InvalidValue);
         }
@@ -76,17 +98,23 @@ impl State {
         if bytes > state.total - state.in_use {
             return Err(Status::OutOfMemory);
         }
-        let physical = Physical { device, bytes, maps: 0, released: false, contents: Bytes::default() };
+        let holders = BTreeMap::from([(self.process, 1)]);
+        let physical = Physical { device, bytes, maps: 0, holders, contents: Bytes::default() };
         let id = self.memory.physical.insert(physical).ok_or(Status::OutOfMemory)?;
         self.device_mut(device)?.in_use += bytes;
         Ok(PhysHandle { device, raw: id.raw(), bytes })
     }
 
-    /// The memory of a handle that is not released.
-    fn physical_id(&self, handle: PhysHandle) -> Result<Id, Status> {
+    /// The memory of a handle that the process has and has not released.
+    pub(super) fn physical_id(&self, handle: PhysHandle) -> Result<Id, Status> {
         let id = Id::from_raw(handle.raw).ok_or(Status::InvalidHandle)?;
         match self.memory.physical.get(id) {
-            Some(p) if (p.device, p.bytes) == (handle.device, handle.bytes) && !p.released => Ok(id),
+            Some(p)
+                if (p.device, p.bytes) == (handle.device, handle.bytes)
+                    && p.holders.contains_key(&self.process) =>
+            {
+                Ok(id)
+            }
             _ => Err(Status::InvalidHandle),
         }
     }
@@ -94,13 +122,13 @@ impl State {
     pub(super) fn release(&mut self, handle: PhysHandle) -> Result<(), Status> {
         let id = self.physical_id(handle)?;
         if let Some(physical) = self.memory.physical.get_mut(id) {
-            physical.released = true;
+            physical.released_by(self.process);
         }
         self.drop_physical_if_unused(id)
     }
 
     fn drop_physical_if_unused(&mut self, id: Id) -> Result<(), Status> {
-        let unused = self.memory.physical.get(id).is_some_and(|p| p.released && p.maps == 0);
+        let unused = self.memory.physical.get(id).is_some_and(|p| p.holders.is_empty() && p.maps == 0);
         if unused && let Some(physical) = self.memory.physical.remove(id) {
             self.device_mut(physical.device)?.in_use -= physical.bytes;
             self.watch(|races| races.physical_gone(id));
@@ -115,7 +143,7 @@ impl State {
         let end = end.ok_or(Status::InvalidValue)?;
         let memory = &mut self.memory;
         let reserved = memory.reservations.range(..=at.0).next_back();
-        if reserved.is_none_or(|(&base, r)| end > base + r.bytes) {
+        if reserved.is_none_or(|(&base, r)| end > base + r.bytes || r.process != self.process) {
             return Err(Status::InvalidValue);
         }
         let before = memory.mappings.range(..end).next_back();
@@ -125,7 +153,7 @@ impl State {
         let memory_of = memory.physical.get_mut(physical).ok_or(Status::InvalidHandle)?;
         memory_of.maps = memory_of.maps.checked_add(1).ok_or(Status::InvalidValue)?;
         memory.births += 1;
-        let mapping = Mapping { bytes, physical, access: 0, birth: memory.births };
+        let mapping = Mapping { bytes, physical, access: 0, birth: memory.births, process: self.process };
         memory.mappings.insert(at.0, mapping);
         self.watch(|races| races.mapped(at.0, bytes));
         Ok(())
@@ -137,7 +165,7 @@ impl State {
         let mut reached = at.0;
         let mut found = Vec::new();
         for (&base, mapping) in self.memory.mappings.range(at.0..end) {
-            if base != reached {
+            if base != reached || mapping.process != self.process {
                 break;
             }
             found.push(base);

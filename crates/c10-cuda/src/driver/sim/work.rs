@@ -4,6 +4,7 @@ use super::access::{Piece, Toucher};
 use super::driver::as_work;
 use super::host_bytes::HostRange;
 use super::kernel::run_body;
+use super::process::ProcessId;
 use super::remains::Remains;
 use super::report::{AccessFault, Touched, WorkFault};
 use super::slab::Id;
@@ -75,6 +76,8 @@ pub(super) struct Queued {
     /// How many ranges had come to life by then: memory that is younger is not what the item meant.
     pub(super) issued_at: u64,
     pub(super) end_ns: u64,
+    /// Whose work it is.
+    pub(super) process: ProcessId,
 }
 
 /// A fault with the range that it is about, if it is about one.
@@ -92,7 +95,13 @@ impl State {
     pub(super) fn execute(&mut self, on: StreamHandle, queued: Queued) {
         let name = queued.item.name();
         let reach = self.device(on.device).map_or(0, |d| d.peers) | 1 << on.device;
-        let mut who = Toucher { device: on.device, reach, by_copy: false, issued_at: queued.issued_at };
+        let mut who = Toucher {
+            device: on.device,
+            process: Some(queued.process),
+            reach,
+            by_copy: false,
+            issued_at: queued.issued_at,
+        };
         let result = match queued.item {
             Item::Record | Item::Wait { .. } | Item::Free => Ok(()),
             Item::Copy { dst, src, bytes } => {

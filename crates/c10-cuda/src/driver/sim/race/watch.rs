@@ -27,7 +27,13 @@ impl State {
         let index = on.device;
         let peers = devices.get(usize::from(index)).map_or(0, |device| device.peers);
         let issued_at = memory.births;
-        let who = Toucher { device: index, reach: peers | 1 << index, by_copy, issued_at };
+        let who = Toucher {
+            device: index,
+            process: Some(on.process),
+            reach: peers | 1 << index,
+            by_copy,
+            issued_at,
+        };
         let item = Issued { stream, handle: on.handle(stream), place: on.issued + 1, name };
         races.issue(memory, &who, item, device, host);
     }

@@ -1,0 +1,3 @@
+//! Placement policies beside PyTorch's own.
+
+pub mod planned;
