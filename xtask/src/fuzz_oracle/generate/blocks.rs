@@ -131,15 +131,7 @@ impl Program {
         if spoils {
             return false;
         }
-        let emptied: Vec<u32> = self.device().emptied.into_iter().collect();
-        let op = self.say("e", if inside { &emptied } else { &[] });
-        if !inside {
-            for device in &mut self.devices {
-                device.has_freeable = false;
-                device.emptied = Some(op);
-            }
-        }
-        true
+        self.said("e")
     }
 
     pub(super) fn draw_fraction(&mut self) -> bool {

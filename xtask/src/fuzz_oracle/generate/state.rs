@@ -44,10 +44,8 @@ pub(super) struct Device {
     pub(super) has_deferred: bool,
     pub(super) checkpoints: Vec<Checkpoint>,
     pub(super) has_checkpoints: bool,
-    /// Pools without uses that may hold memory: inside a capture the driver may not take it back.
+    /// Pools without uses may hold memory: inside a capture the driver may not take it back.
     pub(super) has_freeable: bool,
-    /// The last `e` that took it back.
-    pub(super) emptied: Option<u32>,
 }
 
 /// A pool with uses left.
