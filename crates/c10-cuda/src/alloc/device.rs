@@ -81,6 +81,7 @@ pub(crate) struct DeviceState {
     pub(crate) total_allocated: u64,
     pub(crate) next_registration: u64,
     /// Events of freed blocks, by the stream they were recorded on, in order.
+    /// A stream that had some is likely to have more: its queue stays until all events are waited for.
     pub(crate) event_queues: Vec<(StreamHandle, VecDeque<(EventHandle, BlockId)>)>,
     /// How many events the queues hold.
     pub(crate) queued_events: usize,

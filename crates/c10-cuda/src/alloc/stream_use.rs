@@ -85,7 +85,6 @@ impl Locked<'_> {
                 self.pop_event(at, 0);
             }
         }
-        self.event_queues.retain(|(_, queue)| !queue.is_empty());
         Ok(())
     }
 
@@ -118,7 +117,8 @@ impl Locked<'_> {
 
     /// Waits for all work of every device that a block waits for, and frees all that wait.
     pub(crate) fn synchronize_devices(&mut self) -> Result<(), DriverError> {
-        let queues = self.event_queues.iter().map(|(stream, _)| *stream);
+        let queues =
+            self.event_queues.iter().filter(|(_, queue)| !queue.is_empty()).map(|(stream, _)| *stream);
         let waiting = self.unrecorded.iter().chain(&self.stranded);
         let uses = waiting.flat_map(|id| &self.blocks[*id].stream_uses).copied();
         let devices: BTreeSet<_> = queues.chain(uses).map(|stream| stream.device).collect();

@@ -128,8 +128,8 @@ fn a_wait_that_fails_frees_nothing() {
         rig.sim.set_faults(FaultRule::nth(call, 1, Status::Other(1)).into());
         let waited = rig.cuda.wait_stream(main, side);
         rig.sim.set_faults(FaultPlan::new());
-        if waited.is_err() {
-            assert_eq!(waited.unwrap_err().kind(), ErrorKind::Driver);
+        if let Err(error) = waited {
+            assert_eq!(error.kind(), ErrorKind::Driver);
             assert_ne!(place(&rig.allocate(BLOCK)), first, "{call}");
         }
         rig.sim.complete_all();
