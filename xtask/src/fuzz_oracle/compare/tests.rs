@@ -66,8 +66,18 @@ fn refusals_are_compared_and_defects_end_the_comparison() {
 
 #[test]
 fn a_restore_has_no_order() {
-    let one = ["trace alloc 1 seg0+0", "trace alloc 1 seg0+512", "restore A 5", "stat a.all current 1 peak 2 allocated 2"];
-    let other = ["trace alloc 1 seg0+512", "trace alloc 1 seg0+0", "restore A 5", "stat a.all current 1 peak 3 allocated 2"];
+    let one = [
+        "trace alloc 1 seg0+0",
+        "trace alloc 1 seg0+512",
+        "restore A 5",
+        "stat a.all current 1 peak 2 allocated 2",
+    ];
+    let other = [
+        "trace alloc 1 seg0+512",
+        "trace alloc 1 seg0+0",
+        "restore A 5",
+        "stat a.all current 1 peak 3 allocated 2",
+    ];
     assert_eq!(first_difference(&one, &other), None);
     assert_eq!(first_difference(&one[1..], &other[1..]), Some(0));
     assert_eq!(first_difference(&one[3..], &other[3..]), Some(0));
