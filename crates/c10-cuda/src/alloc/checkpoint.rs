@@ -93,6 +93,7 @@ impl CachingAllocator {
     /// [`ErrorKind::InvalidArgument`] when there is no such device or pool, or a block of it waits for streams or
     /// for a capture. What the driver reports of captures.
     pub fn checkpoint_pool(&self, device: DeviceIndex, id: MempoolId) -> Result<PoolCheckpoint> {
+        self.supports("getCheckpointState")?;
         let mut locked = self.device(device)?.lock();
         let slot = locked.private_pool("checkpoint_pool", id)?;
         locked.resume_deferred(None)?;
@@ -122,6 +123,7 @@ impl CachingAllocator {
         checkpoint: &PoolCheckpoint,
         owners: &mut Vec<DataPtr>,
     ) -> Result<RestoredPool> {
+        self.supports("setCheckpointPoolState")?;
         let id = checkpoint.pool;
         let device = self.device(device)?;
         let mut locked = device.lock();

@@ -108,7 +108,7 @@ fn hint(locked: &Locked<'_>, request: &Request, numbers: &OutOfMemory) -> Result
     ))
 }
 
-fn tell(numbers: &OutOfMemory, callbacks: &Callbacks) {
+pub(crate) fn tell(numbers: &OutOfMemory, callbacks: &Callbacks) {
     report_out_of_memory(numbers);
     callbacks.out_of_memory(numbers);
 }

@@ -291,15 +291,6 @@ fn a_struct_is_checked_as_a_text_is() {
 }
 
 #[test]
-fn what_is_not_there_is_refused() {
-    let text = "backend:cudaMallocAsync";
-    let driver = SimDriver::new(SimConfig::with_bytes(MIB));
-    let error = CachingAllocator::new(driver, parse(text)).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NotImplemented, "{text}");
-    assert!(error.to_string().ends_with(text), "{error}");
-}
-
-#[test]
 fn pages_are_whole_units_of_the_driver() {
     let refused = |text: &str| CachingAllocator::new(SimDriver::new(SimConfig::with_bytes(MIB)), parse(text));
     let error = refused("expandable_segments:True,large_segment_size_mb:21").unwrap_err();
