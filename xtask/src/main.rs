@@ -6,14 +6,17 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+mod asan;
 mod bench;
 mod ci;
 mod conformance;
 mod demo;
 mod doc;
+mod fuzz;
 mod fuzz_oracle;
 mod instructions;
 mod layers;
+mod nightly;
 mod soak;
 mod step;
 mod test;
@@ -43,6 +46,10 @@ enum Command {
     Conformance,
     /// Compares the caching allocator with PyTorch's own on random traces
     FuzzOracle(fuzz_oracle::Args),
+    /// Runs the fuzz targets, where a nightly is installed
+    Fuzz(fuzz::Args),
+    /// Runs the tests of the memory crates under AddressSanitizer, where a nightly is installed
+    Asan,
     /// Runs long random programs over the caching allocator, under its invariants and the race detector
     Soak(soak::Args),
 }
@@ -57,6 +64,8 @@ fn main() -> ExitCode {
         Command::Instructions => instructions::run(),
         Command::Conformance => conformance::run(),
         Command::FuzzOracle(args) => fuzz_oracle::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
+        Command::Asan => asan::run(),
         Command::Soak(args) => soak::run(&args),
     };
     done.unwrap_or_else(|error| {

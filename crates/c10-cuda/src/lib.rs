@@ -82,3 +82,8 @@ pub use hooks::CudaHooks;
 pub use pinned::{HostStats, PinnedAllocator};
 pub use pluggable::PluggableAllocator;
 pub use runtime::Runtime;
+
+/// Compiles the examples of the guide to the race detector.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/races.md")]
+struct RacesGuide;

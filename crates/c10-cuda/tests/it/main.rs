@@ -3,6 +3,7 @@
 
 mod machine;
 mod model;
+mod mutations;
 mod oracle_trace;
 mod own_memory;
 mod program;
@@ -49,6 +50,7 @@ mod sim_work;
 mod snapshot_file;
 mod mempool;
 mod soak;
+mod pool_programs;
 mod pools;
 mod stitched;
 mod reuse;

@@ -44,6 +44,17 @@ impl Locked<'_> {
     /// Gives back the segments of which nothing is mapped any more.
     pub(crate) fn release_unmapped_segments(&mut self) -> Result<(), DriverError> {
         let unmapped: Vec<_> = self.pools.iter().flat_map(|pool| pool.unmapped.iter()).collect();
+        self.release_unmapped(unmapped)
+    }
+
+    /// Gives back the segments of one pool of which nothing is mapped any more: of those that were to serve a
+    /// request for which there was no memory in the end.
+    pub(crate) fn release_unmapped_of(&mut self, pool: PoolId) -> Result<(), DriverError> {
+        let unmapped: Vec<_> = self.pools[pool].unmapped.iter().collect();
+        self.release_unmapped(unmapped)
+    }
+
+    fn release_unmapped(&mut self, unmapped: Vec<BlockId>) -> Result<(), DriverError> {
         let mut result = Ok(());
         for id in unmapped {
             result = result.and(self.release_if_unmapped(id));
