@@ -56,3 +56,4 @@ mod stitched;
 mod reuse;
 mod storages;
 mod summary;
+mod suspend;

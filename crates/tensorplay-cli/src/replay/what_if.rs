@@ -5,6 +5,7 @@
 //! emptied the cache as far as the recording shows that. A request that was refused when recorded is tried, and
 //! given back at once where it is served.
 
+use c10_cuda::alloc::Snapshot;
 use c10_cuda::{DeviceStats, Error};
 
 use super::chart::Timeline;
@@ -22,6 +23,8 @@ pub(super) struct Tried {
     pub(super) out_of_memory: Option<OutOfMemory>,
     pub(super) stats: DeviceStats,
     pub(super) timeline: Timeline,
+    /// The allocator's own history, if it is wanted.
+    pub(super) recorded: Option<Snapshot>,
 }
 
 /// Runs the requests of a history on a stage, until one is refused.
@@ -31,8 +34,12 @@ pub(super) struct Tried {
 pub(super) fn what_if(history: &History<'_>, stage: &Stage<'_>, progress: &Progress) -> Result<Tried, Error> {
     let mut player = Player::new(stage)?;
     let mut timeline = Timeline::new(history.trace.len());
-    let out_of_memory = play(history, &mut player, &mut timeline, progress)?;
-    Ok(Tried { out_of_memory, stats: player.stats()?, timeline })
+    let mut out_of_memory = begin(history, &mut player)?;
+    if out_of_memory.is_none() {
+        player.record(stage);
+        out_of_memory = play(history, &mut player, &mut timeline, progress)?;
+    }
+    Ok(Tried { out_of_memory, stats: player.stats()?, timeline, recorded: player.recorded()? })
 }
 
 fn play(
@@ -41,11 +48,8 @@ fn play(
     timeline: &mut Timeline,
     progress: &Progress,
 ) -> Result<Option<OutOfMemory>, Error> {
-    let refused = begin(history, player)?;
-    if refused.is_some() {
-        return Ok(refused);
-    }
     for (index, event) in history.trace.iter().enumerate() {
+        player.at(event);
         if let Some(message) = step(history, player, index, event)? {
             return Ok(Some(OutOfMemory { event: Some(index), requested_bytes: event.size, message }));
         }

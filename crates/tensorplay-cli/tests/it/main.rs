@@ -4,6 +4,7 @@
 
 mod cuda;
 
+mod advise;
 mod autograd_devices;
 mod conformance;
 mod cuda_tensors;
@@ -13,6 +14,8 @@ mod info;
 mod oracle;
 mod recording;
 mod replay;
+mod report;
+mod written;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

@@ -16,7 +16,7 @@ impl Locked<'_> {
         let (segment, unreleased) = self.expandable.with_unreleased(expandable);
         let unmapped = segment.unmap(&*device.driver, at, size, unreleased);
         if unmapped.bytes > 0 {
-            self.unmap_block(id, unmapped.at, unmapped.bytes);
+            self.unmap_block(id, unmapped.at, unmapped.bytes, unmapped.asleep);
         }
         match unmapped.error {
             Some(error) => Err(error),
@@ -64,8 +64,9 @@ impl Locked<'_> {
 }
 
 impl DeviceState {
-    /// Notes that a part of a free block, of whole pages, has no memory behind it any more.
-    fn unmap_block(&mut self, id: BlockId, at: u64, bytes: u64) {
+    /// Notes that a part of a free block, of whole pages, has no memory behind it any more; `asleep` bytes of it had
+    /// none before, either, and were counted then.
+    fn unmap_block(&mut self, id: BlockId, at: u64, bytes: u64, asleep: u64) {
         self.remove_free(id);
         if self.blocks[id].ptr < at {
             let before = at - self.blocks[id].ptr;
@@ -81,11 +82,13 @@ impl DeviceState {
         self.insert_unmapped(id);
         let block = &self.blocks[id];
         let (pool, stream) = (block.pool, block.stream);
-        self.count_unmapping(pool, bytes);
-        self.record(TraceAction::SegmentUnmap, pool, at, bytes, stream);
+        if asleep < bytes {
+            self.count_unmapping(pool, bytes - asleep);
+            self.record(TraceAction::SegmentUnmap, pool, at, bytes - asleep, stream);
+        }
     }
 
-    fn count_unmapping(&mut self, pool: PoolId, bytes: u64) {
+    pub(crate) fn count_unmapping(&mut self, pool: PoolId, bytes: u64) {
         self.total_allocated -= bytes;
         self.change_reserved(pool, -(bytes as i64));
         self.stats.num_device_free += 1;
