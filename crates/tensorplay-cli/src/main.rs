@@ -28,6 +28,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Replay(replay::ReplayArgs),
+    Plan(replay::PlanArgs),
     Op(op::OpArgs),
     /// Shows the version, the features of this build, the devices it finds, and the allocator's
     /// configuration.
@@ -37,6 +38,7 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Replay(args) => replay::run_replay(&args),
+        Command::Plan(args) => replay::run_plan(&args),
         Command::Op(args) => op::run_op(&args),
         Command::Info => match info::info() {
             Ok(text) => output::print(&text),

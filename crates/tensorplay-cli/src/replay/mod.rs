@@ -20,6 +20,9 @@ mod what_if;
 mod report;
 mod page;
 
+// A plan.
+mod planning;
+
 // A trace of commands.
 mod trace;
 mod ops;
@@ -31,6 +34,7 @@ mod number;
 mod tests;
 
 pub(crate) use args::ReplayArgs;
+pub(crate) use planning::{PlanArgs, run_plan};
 
 use std::process::ExitCode;
 

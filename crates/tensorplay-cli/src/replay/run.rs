@@ -3,9 +3,11 @@
 use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use c10_cuda::driver::sim::MAX_DEVICES;
-use c10_cuda::{Config, Error};
+use c10_cuda::plan::Plan;
+use c10_cuda::{Config, Error, Placement};
 
 use super::args::{Format, ReplayArgs};
 use super::recording::Recording;
@@ -31,7 +33,7 @@ pub(super) fn snapshot(file: &Path, args: &ReplayArgs) -> ExitCode {
 }
 
 /// Why nothing could be replayed.
-enum Failure {
+pub(super) enum Failure {
     Input(InputError),
     Argument(String),
     Replay { file: String, device: usize, error: Error },
@@ -43,19 +45,24 @@ fn replay(file: &Path, args: &ReplayArgs) -> Result<ReplayReport, Failure> {
     if memory == Some(0) {
         return Err(Failure::Argument("--device-memory: a device of 0 bytes holds nothing".into()));
     }
+    let plan = args.plan.as_deref().map(Plan::load).transpose();
+    let plan = plan.map_err(|error| Failure::Argument(format!("--plan: {error}")))?;
     let input = |reason| Failure::Input(InputError::new(file, reason));
     let snapshot = {
         let _reading = Progress::endless("Reading");
         read_file(file, Limits::default()).map_err(Failure::Input)?
     };
     let recorded = recorded_config(&snapshot);
-    let mode = if given.is_none() && memory.is_none() { Mode::Comparison } else { Mode::WhatIf };
+    let is_as_recorded = given.is_none() && memory.is_none() && plan.is_none();
+    let mode = if is_as_recorded { Mode::Comparison } else { Mode::WhatIf };
     let notes = if given.is_none() { recorded.notes } else { Vec::new() };
     let config = match mode {
         Mode::Comparison => for_comparison(&recorded.config),
         // What PyTorch would do is asked.
         Mode::WhatIf => Config { search_after_synchronize: false, ..given.unwrap_or(recorded.config) },
     };
+    let placement = plan.map_or_else(|| config.placement.clone(), |plan| Placement::Planned(Arc::new(plan)));
+    let config = Config { placement, ..config };
     let terms = Terms { config, memory, mode, notes };
     let mut devices = Vec::new();
     for device in 0..snapshot.device_count() {
@@ -76,7 +83,7 @@ fn replay(file: &Path, args: &ReplayArgs) -> Result<ReplayReport, Failure> {
 }
 
 /// Whether the simulator has room for the device.
-fn check(recording: &Recording) -> Result<(), ReadError> {
+pub(super) fn check(recording: &Recording) -> Result<(), ReadError> {
     let Recording { device, peak_reserved_bytes, .. } = recording;
     if *device >= MAX_DEVICES {
         return Err(ReadError::whole(format!(

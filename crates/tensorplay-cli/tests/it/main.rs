@@ -11,6 +11,7 @@ mod histories;
 mod hostile;
 mod info;
 mod oracle;
+mod plan;
 mod recording;
 mod replay;
 

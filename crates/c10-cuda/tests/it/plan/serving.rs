@@ -104,7 +104,7 @@ fn a_program_that_deviates_is_served_and_found_again() {
     rig.cuda.set_plan(Some(plan), 0).unwrap();
     program.iterate(&rig);
     let all = |planned, outside, laps| PlanStats { planned, outside, laps, ..PlanStats::default() };
-    // One more request stands in nobody's way, whether the arena has room for it or not.
+    // A small request more stands in nobody's way, nor does one for which the arena has no room.
     for bytes in [512, 200 * MIB] {
         let extra = rig.allocate(bytes);
         program.iterate(&rig);
