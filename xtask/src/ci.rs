@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::step::Steps;
 use crate::workspace::{cargo, libraries};
-use crate::{Result, conformance, doc, layers, test};
+use crate::{Result, conformance, doc, instructions, layers, test};
 
 /// Runs the whole check.
 ///
@@ -38,6 +38,7 @@ pub(crate) fn run() -> Result {
         steps.command(&format!("{} alone, without its features", package.name), &mut bare)?;
     }
     steps.step("conformance", conformance::check)?;
+    steps.step("instructions of the allocator's hot paths", instructions::check)?;
     test::run_as_part_of(&steps)
 }
 

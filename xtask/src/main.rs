@@ -6,13 +6,17 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+mod asan;
 mod bench;
 mod ci;
 mod conformance;
 mod demo;
 mod doc;
+mod fuzz;
 mod fuzz_oracle;
+mod instructions;
 mod layers;
+mod nightly;
 mod soak;
 mod step;
 mod test;
@@ -36,10 +40,16 @@ enum Command {
     Doc,
     /// The whole check: format, lints, documentation, layers, every crate alone, then the tests
     Ci,
+    /// Counts the instructions of the allocator's hot paths, where valgrind is installed
+    Instructions,
     /// Runs the recorded calls of PyTorch's operators, and writes down which pass and which operators there are
     Conformance,
     /// Compares the caching allocator with PyTorch's own on random traces
     FuzzOracle(fuzz_oracle::Args),
+    /// Runs the fuzz targets, where a nightly is installed
+    Fuzz(fuzz::Args),
+    /// Runs the tests of the memory crates under AddressSanitizer, where a nightly is installed
+    Asan,
     /// Runs long random programs over the caching allocator, under its invariants and the race detector
     Soak(soak::Args),
 }
@@ -51,8 +61,11 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Doc => doc::run(),
         Command::Ci => ci::run(),
+        Command::Instructions => instructions::run(),
         Command::Conformance => conformance::run(),
         Command::FuzzOracle(args) => fuzz_oracle::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
+        Command::Asan => asan::run(),
         Command::Soak(args) => soak::run(&args),
     };
     done.unwrap_or_else(|error| {

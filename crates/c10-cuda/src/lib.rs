@@ -5,6 +5,7 @@
 //!   for a while.
 //! - [`CudaEvent`]: a place in the work of a stream.
 //! - [`PinnedAllocator`]: host memory that devices copy from and to ([`pinned`]).
+//! - [`PluggableAllocator`]: one made of C functions ([`pluggable`]).
 //! - [`CudaHooks`]: how `c10_core`'s storages and guards come to CUDA devices.
 //! - [`driver`]: the [`Driver`](driver::Driver) seam and the simulated device, [`driver::sim`], which needs no
 //!   GPU and no CUDA.
@@ -68,6 +69,7 @@ mod event;
 mod guard;
 mod hooks;
 pub mod pinned;
+pub mod pluggable;
 mod sync;
 
 pub use alloc::policy::planned as plan;
@@ -78,4 +80,10 @@ pub use event::CudaEvent;
 pub use guard::{CudaGuard, CudaStreamGuard};
 pub use hooks::CudaHooks;
 pub use pinned::{HostStats, PinnedAllocator};
+pub use pluggable::PluggableAllocator;
 pub use runtime::Runtime;
+
+/// Compiles the examples of the guide to the race detector.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/races.md")]
+struct RacesGuide;

@@ -3,6 +3,7 @@
 use aten::{Result, Tensor, TensorOptions};
 use smallvec::{SmallVec, smallvec};
 
+use crate::formulas::view::as_strided_backward;
 use crate::gradients::Gradients;
 use crate::node::{Apply, Edge, Garbage, InputMeta, NewNode, Node, NodeName, next_sequence};
 use crate::saved::TensorMeta;
@@ -66,11 +67,55 @@ impl Apply for CopySlices {
     }
 }
 
+/// How the elements of a view are those of its base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Elements {
+    Same,
+    /// The base is complex, and the view has its parts.
+    Parts,
+    /// The base is real, and the view has pairs of its elements.
+    Pairs,
+}
+
+impl Elements {
+    /// `None` for other dtypes, of which no gradient is known.
+    fn of(base: &TensorMeta, view: &TensorMeta) -> Option<Self> {
+        let (base, view) = (base.dtype(), view.dtype());
+        if base == view {
+            Some(Self::Same)
+        } else if base.is_complex() && base.to_real() == view {
+            Some(Self::Parts)
+        } else if view.is_complex() && view.to_real() == base {
+            Some(Self::Pairs)
+        } else {
+            None
+        }
+    }
+}
+
+/// Whether in-place operations on such a view of such a base are followed.
+pub(crate) fn is_followed(base: &TensorMeta, view: &TensorMeta) -> bool {
+    Elements::of(base, view).is_some()
+}
+
 /// The view of `base` that another is of a tensor like it.
 fn view_of(base: &Tensor, meta: &TensorMeta, view: &TensorMeta) -> Result<Tensor> {
-    let offset = base.storage_offset() + view.storage_offset() - meta.storage_offset();
-    let same = aten::ops::handles::AS_STRIDED.call(base, &view.sizes(), &view.strides(), Some(offset))?;
-    meta.turned_to(view, &same)
+    let strided = |base: &Tensor, meta: &TensorMeta, view: &TensorMeta| {
+        let offset = base.storage_offset() + view.storage_offset() - meta.storage_offset();
+        aten::ops::handles::AS_STRIDED.call(base, &view.sizes(), &view.strides(), Some(offset))
+    };
+    match Elements::of(meta, view) {
+        Some(Elements::Parts) => {
+            let same = strided(&base.view_as_real()?, &meta.as_real(view.dtype()), view)?;
+            // Parts of a conjugate may be negated.
+            if view.is_neg() { same._neg_view() } else { Ok(same) }
+        }
+        Some(Elements::Pairs) => {
+            let same = strided(base, meta, &view.as_real(meta.dtype()))?.view_as_complex()?;
+            if view.is_conj() { same.conj() } else { Ok(same) }
+        }
+        Some(Elements::Same) | None => meta.turned_to(view, &strided(base, meta, view)?),
+    }
 }
 
 /// The node of a view whose base changed: the gradient of an `as_strided`.
@@ -94,13 +139,22 @@ pub(crate) fn view_node(base: TensorMeta, view: TensorMeta, below: Edge) -> Node
 impl Apply for AsStrided {
     fn apply(&self, _: &Node, gradients: Gradients, _: bool) -> Result<Gradients> {
         let Some(gradient) = gradients.into_iter().next().flatten() else { return Ok(smallvec![None]) };
-        let given = crate::formulas::view::as_strided_backward(
-            &self.view.turned_to(&self.base, &gradient)?,
-            &self.base,
-            &self.view.sizes(),
-            &self.view.strides(),
-            Some(self.view.storage_offset()),
-        )?;
+        let (base, view) = (&self.base, &self.view);
+        let backward = |gradient: &Tensor, base: &TensorMeta, view: &TensorMeta| {
+            let offset = Some(view.storage_offset());
+            as_strided_backward(gradient, base, &view.sizes(), &view.strides(), offset)
+        };
+        let given = match Elements::of(base, view) {
+            Some(Elements::Parts) => {
+                let gradient = if view.is_neg() { gradient.neg()? } else { gradient };
+                backward(&gradient, &base.as_real(view.dtype()), view)?.view_as_complex()?
+            }
+            Some(Elements::Pairs) => {
+                let gradient = if view.is_conj() { gradient.conj()? } else { gradient };
+                backward(&gradient.resolve_conj()?.view_as_real()?, base, &view.as_real(base.dtype()))?
+            }
+            Some(Elements::Same) | None => backward(&view.turned_to(base, &gradient)?, base, view)?,
+        };
         Ok(smallvec![Some(given)])
     }
 

@@ -128,6 +128,18 @@ impl TensorMeta {
         Ok(turned)
     }
 
+    /// Of a complex tensor's memory as real numbers, a dimension of two more (`view_as_real`).
+    pub(crate) fn as_real(&self, dtype: ScalarType) -> Self {
+        let mut real = self.clone();
+        real.dtype = dtype;
+        real.storage_offset *= 2;
+        real.strides.iter_mut().for_each(|stride| *stride *= 2);
+        real.sizes.push(2);
+        real.strides.push(1);
+        (real.is_conj, real.is_neg) = (false, false);
+        real
+    }
+
     /// Itself: in a table of derivatives it says that a tensor's elements are not needed.
     pub(crate) fn meta(&self) -> &Self {
         self
@@ -156,6 +168,14 @@ impl TensorMeta {
 
     pub(crate) fn dtype(&self) -> ScalarType {
         self.dtype
+    }
+
+    pub(crate) fn is_conj(&self) -> bool {
+        self.is_conj
+    }
+
+    pub(crate) fn is_neg(&self) -> bool {
+        self.is_neg
     }
 
     pub(crate) fn device(&self) -> Device {

@@ -8,7 +8,7 @@
 
 use aten::{Error, Result, Tensor};
 
-use crate::copy_slices::CopySlices;
+use crate::copy_slices::{CopySlices, is_followed};
 use crate::meta::{Meta, meta, meta_or_init, requires_grad};
 use crate::mode::is_grad_enabled;
 use crate::node::{Edge, Node};
@@ -79,12 +79,13 @@ fn made_view(view: &Tensor, base: &Tensor) -> Result<Option<Edge>> {
     }
     refuse_ambiguous(view, Creation::of(view), Refused::Base)?;
     let Some(below) = gradient_edge(base)? else { return Ok(edge) };
-    if view.dtype() != base.dtype() {
+    let (base, like) = (TensorMeta::of(base), TensorMeta::of(view));
+    if !is_followed(&base, &like) {
         return Err(Error::not_implemented(
             "a view of another dtype has no node after its base was changed in place; take the view again",
         ));
     }
-    let node = crate::copy_slices::view_node(TensorMeta::of(base), TensorMeta::of(view), below);
+    let node = crate::copy_slices::view_node(base, like, below);
     let edge = Edge { node, input: 0 };
     set_edge(view, edge.clone(), version);
     Ok(Some(edge))
@@ -140,12 +141,13 @@ pub(crate) fn rebase_history(tensor: &Tensor, node: Node) -> Result<()> {
             "Functions which modify views in-place must return a single Variable",
         ));
     }
-    if tensor.dtype() != base.dtype() {
+    let (like_base, like) = (TensorMeta::of(base), TensorMeta::of(tensor));
+    if !is_followed(&like_base, &like) {
         return Err(Error::not_implemented(
             "in-place operations on views of another dtype are not followed; clone the view first",
         ));
     }
-    let copied = CopySlices::make(TensorMeta::of(base), TensorMeta::of(tensor), gradient_edge(base)?, node);
+    let copied = CopySlices::make(like_base, like, gradient_edge(base)?, node);
     set_made_by(base, Edge { node: copied, input: 0 });
     // The view's node is made now, so that it is of this version.
     made_by(tensor)?;

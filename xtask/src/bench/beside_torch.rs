@@ -1,7 +1,7 @@
 //! PyTorch's allocator and ours, timed in turn on the same steps.
 //!
-//! Each round runs `torch_bench` and then ours. A side's figure for a case is the least of its medians over the
-//! rounds: other work on the machine only ever adds.
+//! Each round runs `torch_bench` and then ours, each of which times only while its yardstick runs at full speed. A
+//! case's ratio is the median of its rounds' ratios.
 
 use std::process::{Command, ExitCode};
 
@@ -11,6 +11,8 @@ use crate::{Result, step};
 
 /// A case, and the median nanoseconds of a pair in it.
 type Figure = (String, f64);
+/// A round's figures of a case: PyTorch's and ours.
+type Pair = (f64, f64);
 
 /// A side's program gives this up after five times as many.
 const REPETITIONS: &str = "7";
@@ -30,16 +32,20 @@ pub(crate) fn compare(rounds: usize) -> Result {
     let build = ["build", "--profile", "bench", "--package", "tensorplay-benches", "--bin", "torch_cases"];
     step::must_succeed(cargo().args(build))?;
     let ours = target_dir()?.join("release").join(format!("torch_cases{}", std::env::consts::EXE_SUFFIX));
-    let (mut theirs, mut own) = (Vec::new(), Vec::new());
-    for _ in 0..rounds {
-        keep_least(&mut theirs, figures(&mut Command::new(&torch))?);
-        keep_least(&mut own, figures(&mut Command::new(&ours))?);
+    let mut cases = Vec::new();
+    for round in 1..=rounds {
+        println!("round {round} of {rounds}");
+        let theirs = figures(&mut Command::new(&torch))?;
+        pair_up(&mut cases, &theirs, figures(&mut Command::new(&ours))?);
     }
-    println!("\n{:56} {:>9} {:>9} {:>7}", "ns for an allocation and its free", "PyTorch", "ours", "ratio");
-    for (case, ns) in own {
-        if let Some((_, torch_ns)) = theirs.iter().find(|(name, _)| *name == case) {
-            println!("{case:56} {torch_ns:9.1} {ns:9.1} {:7.3}", ns / torch_ns);
-        }
+    println!(
+        "\n{:56} {:>9} {:>9} {:>7}",
+        "ns for an allocation and its free, medians", "PyTorch", "ours", "ratio"
+    );
+    for (case, pairs) in &cases {
+        let of = |value: fn(&Pair) -> f64| median(pairs.iter().map(value).collect());
+        let (torch, ours, ratio) = (of(|p| p.0), of(|p| p.1), of(|p| p.1 / p.0));
+        println!("{case:56} {torch:9.1} {ours:9.1} {ratio:7.3}");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -61,13 +67,23 @@ fn figure(line: &str) -> Option<Figure> {
     Some((case.trim().to_owned(), rest.split_whitespace().next()?.parse().ok()?))
 }
 
-fn keep_least(least: &mut Vec<Figure>, new: Vec<Figure>) {
-    for (case, ns) in new {
-        match least.iter_mut().find(|(name, _)| *name == case) {
-            Some((_, least)) => *least = least.min(ns),
-            None => least.push((case, ns)),
+/// Adds a round's figures to the cases that both sides have.
+fn pair_up(cases: &mut Vec<(String, Vec<Pair>)>, theirs: &[Figure], ours: Vec<Figure>) {
+    for (case, ns) in ours {
+        let Some((_, torch_ns)) = theirs.iter().find(|(name, _)| *name == case) else { continue };
+        let pair = (*torch_ns, ns);
+        match cases.iter_mut().find(|(name, _)| *name == case) {
+            Some((_, pairs)) => pairs.push(pair),
+            None => cases.push((case, vec![pair])),
         }
     }
+}
+
+/// The middle value; of an even number the mean of the two middle ones.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
 }
 
 #[cfg(test)]

@@ -45,7 +45,9 @@ impl From<DriverError> for Refused {
 }
 
 /// What came of asking the driver.
-enum Segment {
+#[derive(Debug)]
+pub(crate) enum Segment {
+    /// A block that is in no free set.
     Got(BlockId),
     NoMemory,
 }
@@ -160,19 +162,18 @@ impl Locked<'_> {
         }
     }
 
-    /// A new segment from the driver as one block, in no free set (`alloc_block`).
+    /// Memory from the driver as one block, in no free set (`alloc_block`).
     fn alloc_segment(&mut self, request: &Request, is_retry: bool) -> Result<Segment, Refused> {
         if is_retry {
             self.stats.num_alloc_retries += 1;
         }
-        // Cannot overflow: a segment is below 2^61, and all of them together below 2^63.
-        let total = self.total_allocated + request.segment;
-        if self.limit.is_some_and(|limit| total > limit) {
+        self.obtain_memory(request)
+    }
+
+    /// A segment, or pages of an expandable one.
+    pub(crate) fn obtain_segment(&mut self, request: &Request) -> Result<Segment, Refused> {
+        if !self.may_take(request.segment, request)? {
             return Ok(Segment::NoMemory);
-        }
-        if self.config.throw_on_malloc_oom && self.is_beyond_fraction(total)? {
-            self.stats.num_oom_rejections += 1;
-            return Err(Refused::Rejected(*request));
         }
         if self.is_expandable(request.pool) {
             return Ok(self.grow(request)?.map_or(Segment::NoMemory, Segment::Got));
@@ -181,6 +182,20 @@ impl Locked<'_> {
             Some(ptr) => Ok(Segment::Got(self.register_segment(ptr, request))),
             None => Ok(Segment::NoMemory),
         }
+    }
+
+    /// Whether the limit leaves room for so many bytes more.
+    pub(crate) fn may_take(&mut self, bytes: u64, request: &Request) -> Result<bool, Refused> {
+        // Cannot overflow: a segment is below 2^61, and all of them together below 2^63.
+        let total = self.total_allocated + bytes;
+        if self.limit.is_some_and(|limit| total > limit) {
+            return Ok(false);
+        }
+        if self.config.throw_on_malloc_oom && self.is_beyond_fraction(total)? {
+            self.stats.num_oom_rejections += 1;
+            return Err(Refused::Rejected(*request));
+        }
+        Ok(true)
     }
 
     /// Memory for a segment from the pool's own allocator or from the driver, if there is any.
@@ -200,7 +215,9 @@ impl Locked<'_> {
     /// (`try_mempool_fallback`).
     // Differs from PyTorch: also of a pool that allocations go to at the time, which ends there in an error.
     fn block_of_other_pools(&mut self, request: &mut Request) -> Option<BlockId> {
-        if request.pool.owner != 0 || self.pools.use_on_oom.is_empty() {
+        // With expandable segments PyTorch does not come here.
+        let is_off = self.config.expandable_segments || self.pools.use_on_oom.is_empty();
+        if is_off || request.pool.owner != 0 {
             return None;
         }
         let pools: Vec<_> = self.pools.use_on_oom.iter().filter_map(|id| self.pools.find(id)).collect();
@@ -232,7 +249,8 @@ impl Locked<'_> {
 
 impl DeviceState {
     /// The free block that fits best, taken out of the free set (`get_free_block`).
-    pub(crate) fn get_free_block(&mut self, request: &Request) -> Option<BlockId> {
+    #[inline]
+    pub(crate) fn take_best_fit(&mut self, request: &Request) -> Option<BlockId> {
         let ages = self.limit.is_some() && self.config.garbage_collection_threshold > 0.0;
         let max_split = self.config.max_split();
         let slack = self.config.max_non_split_rounding_size;
@@ -312,7 +330,8 @@ impl DeviceState {
 
     /// Gives the block, or what the request needs of it, to the program.
     pub(crate) fn hand_out_cut(&mut self, found: BlockId, request: &Request, cut: bool) -> BlockId {
-        let is_small = request.pool.is_small;
+        let pool = self.blocks[found].pool;
+        let is_small = pool.is_small;
         let already_split = self.blocks[found].is_split();
         let is_expandable = self.blocks[found].expandable.is_some();
         let id = if cut {
@@ -339,8 +358,8 @@ impl DeviceState {
         block.allocated = true;
         block.requested = request.requested;
         let (ptr, size) = (block.ptr, block.size);
-        self.count_allocation(request.pool, size, request.requested);
-        self.record(TraceAction::Alloc, request.pool, ptr, request.requested, request.stream);
+        self.count_allocation(pool, size, request.requested);
+        self.record(TraceAction::Alloc, pool, ptr, request.requested, request.stream);
         id
     }
 }

@@ -19,6 +19,7 @@ impl CachingAllocator {
     /// free, with caching off, and when it is no stream of the runtime. [`ErrorKind::OutOfMemory`] for 2^60 bytes
     /// and more. What the driver reports.
     pub fn allocate_at(&self, bytes: u64, address: DevicePtr, stream: Stream) -> Result<DataPtr> {
+        self.supports("allocateWithAddress")?;
         let stream = self.runtime().handle(stream)?;
         let device = self.device(stream.device)?;
         if bytes == 0 {
@@ -28,7 +29,7 @@ impl CachingAllocator {
         if !address.0.is_multiple_of(MIN_BLOCK_SIZE) {
             return Err(invalid(format!("allocate_at: {address} is no multiple of {MIN_BLOCK_SIZE}")));
         }
-        if !self.is_enabled() {
+        if !self.caches() {
             return Err(invalid("allocate_at: caching is off".into()));
         }
         let mut locked = device.lock();

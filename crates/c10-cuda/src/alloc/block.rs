@@ -1,6 +1,6 @@
 //! [`Block`]: a range of one segment that is handed out, waits for streams, or is free.
 
-use super::ids::{BlockId, ExpandableId, PoolId};
+use super::ids::{BlockId, ExpandableId, PoolId, WindowId};
 use crate::driver::StreamHandle;
 
 /// A range of device memory. Its neighbours in the segment are linked by id; the head has no `prev`.
@@ -32,6 +32,8 @@ pub(crate) struct Block {
     pub(crate) placed: Option<u32>,
     /// The growable segment it is a part of, if it is of one.
     pub(crate) expandable: Option<ExpandableId>,
+    /// The window that it is in, or that its memory is lent to.
+    pub(crate) window: Option<WindowId>,
 }
 
 impl Block {
@@ -53,6 +55,7 @@ impl Block {
             mapped: true,
             placed: None,
             expandable: None,
+            window: None,
         }
     }
 
@@ -69,6 +72,16 @@ impl Block {
     /// The expandable segment that it is a part of; asked only of such blocks.
     pub(crate) fn of_expandable(&self) -> ExpandableId {
         self.expandable.expect("only blocks of expandable segments grow and shrink")
+    }
+
+    /// Whether its memory is a part of a window's block, which stands for it.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.window.is_some() && self.expandable.is_some()
+    }
+
+    /// Whether it is in a window, over memory of others.
+    pub(crate) fn is_in_window(&self) -> bool {
+        self.window.is_some() && self.expandable.is_none()
     }
 
     /// The address after its last byte.

@@ -5,6 +5,7 @@
 //!
 //! [`size_bins`]: super::size_bins
 
+use std::mem;
 use std::num::NonZeroU32;
 use std::ops::{Index, IndexMut};
 
@@ -55,7 +56,12 @@ impl BlockTable {
         let Some(slot) = self.slots.get_mut(index as usize) else { return self.grow(block) };
         self.vacant = slot.links.next;
         slot.is_live = true;
+        let stream_uses = mem::take(&mut slot.block.stream_uses);
         slot.block = block;
+        if stream_uses.capacity() > 0 && slot.block.stream_uses.is_empty() {
+            // The room is used again: whoever shares blocks among streams goes on to do so.
+            slot.block.stream_uses = stream_uses;
+        }
         BlockId { index, generation: slot.generation }
     }
 

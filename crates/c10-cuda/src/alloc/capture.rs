@@ -77,6 +77,13 @@ pub(crate) struct RelaxedMode<'a> {
     before: CaptureMode,
 }
 
+impl<'a> RelaxedMode<'a> {
+    pub(crate) fn enter(driver: &'a dyn Driver) -> Result<Self, DriverError> {
+        let before = driver.exchange_capture_mode(CaptureMode::Relaxed)?;
+        Ok(Self { driver, before })
+    }
+}
+
 impl Drop for RelaxedMode<'_> {
     fn drop(&mut self) {
         // The mode was the thread's own; there is nobody to tell of an error.
@@ -103,8 +110,7 @@ impl<'a> Locked<'a> {
         if !self.device.captures_under_way() {
             return Ok(None);
         }
-        let before = self.driver().exchange_capture_mode(CaptureMode::Relaxed)?;
-        Ok(Some(RelaxedMode { driver: &*self.device.driver, before }))
+        RelaxedMode::enter(&*self.device.driver).map(Some)
     }
 
     /// The capture that a stream takes part in. One that is gone takes part in none.

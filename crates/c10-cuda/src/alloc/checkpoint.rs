@@ -32,6 +32,8 @@ struct Segment {
     stream: u64,
     is_small: bool,
     base: u64,
+    is_expandable: bool,
+    /// Without what had no memory behind it at the end of an expandable one.
     blocks: Vec<Piece>,
 }
 
@@ -39,6 +41,7 @@ struct Segment {
 struct Piece {
     size: u64,
     allocated: bool,
+    mapped: bool,
 }
 
 /// What restoring a pool's state did.
@@ -88,10 +91,12 @@ impl CachingAllocator {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when there is no such device or pool, or a block of it waits for streams or
-    /// for a capture.
+    /// for a capture. What the driver reports of captures.
     pub fn checkpoint_pool(&self, device: DeviceIndex, id: MempoolId) -> Result<PoolCheckpoint> {
-        let locked = self.device(device)?.lock();
+        self.supports("getCheckpointState")?;
+        let mut locked = self.device(device)?.lock();
         let slot = locked.private_pool("checkpoint_pool", id)?;
+        locked.resume_deferred(None)?;
         if locked.blocks.iter().any(|(_, block)| block.pool.owner == slot && waits(block)) {
             return Err(refused("checkpoint_pool", id, "has a block that waits for streams"));
         }
@@ -101,15 +106,16 @@ impl CachingAllocator {
     }
 
     /// Brings a pool into a state that it had: what is held of it is freed, and the blocks that were held are held
-    /// again, by new owners. Segments that have come since stay, and are free.
+    /// again, by new owners. Segments that have come since, and what expandable ones have
+    /// grown, stay and are free.
     ///
     /// `owners` are to contain the owners of all blocks of the pool that are held now; these are taken out and
     /// ended. What a restored block was asked for is its size.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when there is no such device or pool, or its last use is gone; when a segment
-    /// of the state is not there any more; when a block in a segment of the state waits for streams, or one that is
-    /// held is used by other streams; when a block is held by a raw call, by an adaptor, or by an owner that is not
+    /// of the state is not there any more; when other streams use a block in a segment of the state, which would
+    /// wait for them; when a block is held by a raw call, by an adaptor, or by an owner that is not
     /// among `owners`. Nothing is changed then.
     pub fn restore_pool(
         &self,
@@ -117,6 +123,7 @@ impl CachingAllocator {
         checkpoint: &PoolCheckpoint,
         owners: &mut Vec<DataPtr>,
     ) -> Result<RestoredPool> {
+        self.supports("setCheckpointPoolState")?;
         let id = checkpoint.pool;
         let device = self.device(device)?;
         let mut locked = device.lock();
@@ -196,12 +203,13 @@ impl Locked<'_> {
         let head = self.heads_of(owner).into_iter().find(|id| self.blocks[*id].ptr == segment.base);
         let mut at = head;
         let mut blocks = Vec::new();
-        for (place, piece) in segment.blocks.iter().enumerate() {
+        for piece in &segment.blocks {
             let free = at.expect("the segment was checked: there is as much of it as of the state");
             self.remove_free(free);
             let size = piece.size;
             let request = Request { requested: size, size, segment: 0, stream: segment.stream, pool };
-            let id = self.hand_out_cut(free, &request, place + 1 < segment.blocks.len());
+            let cut = self.blocks[free].size > size;
+            let id = self.hand_out_cut(free, &request, cut);
             at = self.blocks[id].next;
             blocks.push(id);
         }
@@ -237,8 +245,10 @@ impl DeviceState {
     fn segment_state(&self, head: BlockId) -> Segment {
         let first = &self.blocks[head];
         let (base, stream, is_small) = (first.ptr, first.stream, first.pool.is_small);
-        let blocks = self.chain(head).map(|b| Piece { size: b.size, allocated: b.allocated }).collect();
-        Segment { stream, is_small, base, blocks }
+        let piece = |b: &Block| Piece { size: b.size, allocated: b.allocated, mapped: b.mapped };
+        let mut blocks: Vec<_> = self.chain(head).map(piece).collect();
+        blocks.truncate(blocks.iter().rposition(|piece| piece.mapped).map_or(0, |last| last + 1));
+        Segment { stream, is_small, base, is_expandable: first.expandable.is_some(), blocks }
     }
 
     /// The blocks of a segment from one on.
@@ -254,26 +264,26 @@ impl DeviceState {
         if self.pools.owner(slot).use_count == 0 {
             return fail("has lost its last use");
         }
-        let used = |block: &Block| block.allocated && !block.stream_uses.is_empty();
-        if self.blocks.iter().any(|(_, block)| block.pool.owner == slot && used(block)) {
-            return fail("has a block that other streams use");
-        }
         let heads = self.heads_of(slot);
         for segment in &checkpoint.segments {
             let Some(head) = heads.iter().copied().find(|head| self.blocks[*head].ptr == segment.base) else {
                 return fail("has lost a segment of the state");
             };
             let first = &self.blocks[head];
-            let bytes: u64 = self.chain(head).map(|block| block.size).sum();
+            let is_expandable = first.expandable.is_some();
+            let bytes: u64 = self.chain(head).take_while(|block| block.mapped).map(|block| block.size).sum();
+            // An expandable one may have grown since.
+            let has_room = bytes == segment.bytes() || is_expandable && bytes > segment.bytes();
             let is_it = first.stream == segment.stream
                 && first.pool.is_small == segment.is_small
-                && first.expandable.is_none()
-                && bytes == segment.bytes();
+                && is_expandable == segment.is_expandable
+                && segment.blocks.iter().all(|piece| piece.mapped)
+                && has_room;
             if !is_it {
                 return fail("has another segment in the place of one of the state");
             }
-            if self.chain(head).any(waits) {
-                return fail("has a block that waits for streams");
+            if self.chain(head).any(|block| waits(block) || !block.stream_uses.is_empty()) {
+                return fail("has a block in the state that other streams use");
             }
         }
         Ok(())

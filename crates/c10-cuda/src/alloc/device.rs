@@ -2,7 +2,8 @@
 //!
 //! - **I1.** The blocks of a segment tile it: linked both ways, addresses without gaps, of one stream, pool and
 //!   registration. Every block belongs to one segment. Those of an expandable segment tile all its addresses; the
-//!   mapped ones are just the pages that have memory behind them.
+//!   mapped ones are just the pages that have memory behind them. A block in a window is alone: see S1 and S2 of
+//!   `policy/stitched`.
 //! - **I2.** No two neighbours are both free and alike mapped or unmapped.
 //! - **I3.** A pool's free set holds the free mapped blocks of the pool, each under its present key, and no others;
 //!   its unmapped set those that are not mapped. A block that is not free is mapped.
@@ -38,6 +39,7 @@ use super::hot::Hot;
 use super::ids::{BlockId, PoolId};
 use super::mempool_id::MempoolId;
 use super::owner::OwnerTable;
+use super::policy::WindowTable;
 use super::policy::planned::{Arena, Recorder};
 use super::pool::PoolTable;
 use super::stats::DeviceStats;
@@ -72,6 +74,7 @@ pub(crate) struct DeviceState {
     pub(crate) blocks: BlockTable,
     pub(crate) pools: PoolTable,
     pub(crate) expandable: ExpandableTable,
+    pub(crate) windows: WindowTable,
     pub(crate) stats: DeviceStats,
     /// The largest `total_allocated` that is allowed, where a memory fraction is set.
     pub(crate) limit: Option<u64>,
@@ -81,6 +84,7 @@ pub(crate) struct DeviceState {
     pub(crate) total_allocated: u64,
     pub(crate) next_registration: u64,
     /// Events of freed blocks, by the stream they were recorded on, in order.
+    /// A stream that had some is likely to have more: its queue stays until all events are waited for.
     pub(crate) event_queues: Vec<(StreamHandle, VecDeque<(EventHandle, BlockId)>)>,
     /// How many events the queues hold.
     pub(crate) queued_events: usize,
@@ -124,13 +128,15 @@ impl Device {
     pub(crate) fn new(
         index: DeviceIndex,
         runtime: &Runtime,
-        config: Config,
+        mut config: Config,
         captures: Arc<AtomicUsize>,
     ) -> Self {
+        // Its memory is of expandable segments.
+        config.expandable_segments |= config.placement == Placement::Stitched;
         let order = config.order_of_equals;
         let max_split_size = config.max_split_size.map_or(-1, |size| size as i64);
         let arena = match &config.placement {
-            Placement::Exact => None,
+            Placement::Exact | Placement::Stitched => None,
             Placement::Planned(plan) => Some(Arena::new(Arc::clone(plan))),
         };
         let state = DeviceState {
@@ -139,6 +145,7 @@ impl Device {
             blocks: BlockTable::default(),
             pools: PoolTable::new(order),
             expandable: ExpandableTable::default(),
+            windows: WindowTable::default(),
             stats: DeviceStats { max_split_size, ..DeviceStats::default() },
             limit: None,
             fraction: 1.0,

@@ -18,6 +18,10 @@ impl CachingAllocator {
                 format!("invalid fraction:{fraction}. Please set within [0, 1]."),
             ));
         }
+        if let Some(pool) = &self.0.async_pool {
+            self.device(device)?;
+            return pool.set_memory_fraction(fraction, device);
+        }
         let device = self.device(device)?;
         let total = device.driver.device_props(device.index)?.total_memory;
         let mut locked = device.lock();
@@ -31,6 +35,8 @@ impl CachingAllocator {
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when there is no such device.
     pub fn memory_fraction(&self, device: DeviceIndex) -> Result<f64> {
-        Ok(self.device(device)?.lock().fraction)
+        let own = self.device(device)?;
+        let pool = self.0.async_pool.as_ref();
+        Ok(pool.map_or_else(|| own.lock().fraction, |pool| pool.memory_fraction(device)))
     }
 }

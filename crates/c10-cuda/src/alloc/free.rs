@@ -55,12 +55,11 @@ impl DeviceState {
 
     /// Makes a block that nobody holds and no stream uses free, and merges it with free neighbours.
     pub(crate) fn free_block(&mut self, id: BlockId) {
-        let block = &mut self.blocks[id];
-        debug_assert!(block.is_free());
-        if let Some(ticket) = block.placed {
-            self.free_planned(id, ticket);
+        debug_assert!(self.blocks[id].is_free());
+        if self.policy_takes_back(id) {
             return;
         }
+        let block = &mut self.blocks[id];
         let (size, requested, pool) = (block.size as i64, block.requested as i64, block.pool);
         let (is_small, is_expandable) = (pool.is_small, block.expandable.is_some());
         let (ptr, stream) = (block.ptr, block.stream);

@@ -1,4 +1,4 @@
-//! [`BlockId`], [`PoolId`] and [`ExpandableId`]: places in tables.
+//! [`BlockId`], [`PoolId`], [`ExpandableId`] and [`WindowId`]: places in tables.
 
 use std::num::NonZeroU32;
 
@@ -30,3 +30,7 @@ impl PoolId {
 /// A growable segment of a device: its place in their table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct ExpandableId(pub(crate) u32);
+
+/// A window of a device: the how-manieth it is of all that were made.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) struct WindowId(pub(crate) NonZeroU32);

@@ -19,6 +19,7 @@ impl DeviceState {
         self.check_i4_events();
         self.check_i5_statistics();
         self.check_i6_total();
+        self.check_windows();
         self.check_i7_pools();
         self.check_i8_placed();
     }
@@ -136,6 +137,10 @@ impl DeviceState {
         for (_, block) in self.blocks.iter() {
             let is_small = block.pool.is_small;
             let size = block.size as i64;
+            if block.is_lent() {
+                sums.reserved_bytes.increase(is_small, size);
+                continue;
+            }
             if block.allocated {
                 sums.allocation.increase(is_small, 1);
                 sums.allocated_bytes.increase(is_small, size);
@@ -153,7 +158,7 @@ impl DeviceState {
                 sums.active_bytes.increase(is_small, size);
                 sums.requested_bytes.increase(is_small, block.requested as i64);
             }
-            if block.placed.is_some() {
+            if block.is_in_window() || block.placed.is_some() {
                 continue;
             }
             if block.prev.is_none() && block.expandable.is_none() {
@@ -204,7 +209,8 @@ impl DeviceState {
     }
 
     fn check_i6_total(&self) {
-        let mapped = self.blocks.iter().filter(|(_, block)| block.mapped && block.placed.is_none());
+        let is_own = |block: &Block| block.mapped && !block.is_in_window() && block.placed.is_none();
+        let mapped = self.blocks.iter().filter(|(_, block)| is_own(block));
         let segments: u64 = mapped.map(|(_, block)| block.size).sum();
         let arena = self.arena.as_ref().and_then(Arena::range).map_or(0, |(start, end)| end - start);
         assert_eq!(self.total_allocated, segments + arena, "I6");

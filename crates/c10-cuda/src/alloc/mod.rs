@@ -43,6 +43,8 @@ mod hot;
 mod stream_use;
 mod capture;
 mod graph_reuse;
+mod graph_capture;
+mod stream_wait;
 mod reclaim;
 mod private_pools;
 mod checkpoint;
@@ -53,6 +55,7 @@ mod report;
 mod address_map;
 mod raw;
 mod uncached;
+mod async_pool;
 mod ipc;
 mod fraction;
 mod queries;
@@ -70,8 +73,10 @@ pub(crate) mod policy;
 mod c10;
 
 pub use callbacks::{FreeMemoryCallback, OutOfMemoryObserver};
+pub(crate) use capture::RelaxedMode;
 pub use checkpoint::{PoolCheckpoint, RestoredPool};
 pub use context::{Context, ContextProvider, Contexts, Frame, GatheredContext, RecordContext};
+pub use graph_capture::{CapturedGraph, GraphCapture};
 pub use ipc::{IpcMemory, ShareableHandle};
 pub use mem_pool::{MemPool, MemPoolOptions, UseMemPool};
 pub use memory_stats::memory_stats;
@@ -96,6 +101,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
 
 use address_map::AddressMap;
+use async_pool::AsyncPool;
 use callbacks::Callbacks;
 use device::{Device, Locked};
 use hot::Holder;
@@ -118,7 +124,10 @@ struct Inner {
     ipc: Arc<IpcRegistry>,
     /// The devices of addresses that the raw calls gave out with caching off.
     uncached: Mutex<AddressMap<DeviceIndex>>,
+    /// Whether requests are served from the cache; never with the driver's pools.
     enabled: AtomicBool,
+    /// The driver's pools, where they are the backend.
+    async_pool: Option<Arc<AsyncPool>>,
     /// The number of the next pool that is named here.
     next_pool: AtomicU64,
 }
@@ -127,9 +136,7 @@ impl CachingAllocator {
     /// An allocator for the devices of a driver, with a [`Runtime`] of its own.
     ///
     /// # Errors
-    /// [`ErrorKind::NotImplemented`] for a configuration that asks for the `cudaMallocAsync`
-    /// backend; [`ErrorKind::Config`] for one whose numbers are out of range; what the driver
-    /// reports.
+    /// [`ErrorKind::Config`] for a configuration whose numbers are out of range; what the driver reports.
     pub fn new(driver: Arc<dyn Driver>, config: Config) -> Result<Self> {
         Self::with_runtime(Runtime::new(driver), config)
     }
@@ -139,8 +146,10 @@ impl CachingAllocator {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn with_runtime(runtime: Runtime, config: Config) -> Result<Self> {
-        refuse_unsupported(&config)?;
         config.check()?;
+        let is_async = config.backend == Backend::CudaMallocAsync;
+        let async_pool =
+            is_async.then(|| AsyncPool::new(Arc::clone(runtime.driver()), runtime.device_count()));
         let captures = Arc::new(AtomicUsize::new(0));
         let device = |index| Arc::new(Device::new(index, &runtime, config.clone(), Arc::clone(&captures)));
         let devices = (0..runtime.device_count()).map(device).collect();
@@ -149,7 +158,8 @@ impl CachingAllocator {
             callbacks: Callbacks::default(),
             ipc: Arc::new(IpcRegistry::new(Arc::clone(runtime.driver()))),
             uncached: Mutex::default(),
-            enabled: AtomicBool::new(!config.no_caching),
+            enabled: AtomicBool::new(!config.no_caching && !is_async),
+            async_pool,
             next_pool: AtomicU64::new(1),
             runtime,
             config,
@@ -198,8 +208,8 @@ impl CachingAllocator {
         if bytes == 0 {
             return Ok(DataPtr::null(c10_core::Device::cuda(stream.device)));
         }
-        if !self.is_enabled() {
-            return uncached::allocate(&device.driver, device.index, bytes);
+        if !self.caches() {
+            return self.allocate_uncached(device, bytes, stream);
         }
         let caller = device.contexts.gather(RecordContext::State);
         let mut guard = device.lock_unsettled();
@@ -214,6 +224,18 @@ impl CachingAllocator {
         drop(locked);
         reported.report();
         Ok(ptr)
+    }
+
+    /// As [`allocate_for`](Self::allocate_for), of the driver's pools, or with caching off of the driver.
+    #[cold]
+    fn allocate_uncached(&self, device: &Arc<Device>, bytes: u64, stream: StreamHandle) -> Result<DataPtr> {
+        match &self.0.async_pool {
+            Some(pool) => {
+                let ptr = pool.malloc(bytes, stream, false, &self.0.callbacks)?;
+                Ok(pool.own(ptr, stream.device))
+            }
+            None => uncached::allocate(&device.driver, device.index, bytes),
+        }
     }
 
     /// A block that is handed out, and the lock under which it is still only ours.
@@ -249,6 +271,10 @@ impl CachingAllocator {
             return Ok(());
         }
         let stream = self.0.runtime.handle(stream)?;
+        if let Some((pool, address)) = self.own_async(ptr) {
+            pool.record_stream(address, stream);
+            return Ok(());
+        }
         let (device, index) = self.own_block(ptr, "record_stream")?;
         record_use(device, index, stream)
     }
@@ -257,6 +283,12 @@ impl CachingAllocator {
     /// is left alone, as PyTorch does.
     pub(crate) fn record_stream_of_any(&self, ptr: &DataPtr, stream: Stream) -> Result<()> {
         let handle = self.0.runtime.handle(stream)?;
+        if let Some((pool, address)) = async_pool::pool_of(ptr) {
+            if Arc::ptr_eq(pool.driver(), self.0.runtime.driver()) {
+                pool.record_stream(address, handle);
+            }
+            return Ok(());
+        }
         match owner::block_of(ptr) {
             Some((device, index)) if Arc::ptr_eq(&device.driver, self.0.runtime.driver()) => {
                 record_use(device, index, handle)
@@ -268,7 +300,8 @@ impl CachingAllocator {
     /// Refuses memory that this crate's allocators got from another driver.
     pub(crate) fn check_same_driver(&self, ptr: &DataPtr) -> Result<()> {
         let cached = owner::block_of(ptr).map(|(device, _)| &device.driver);
-        let driver = cached.or_else(|| uncached::driver_of(ptr));
+        let pooled = async_pool::pool_of(ptr).map(|(pool, _)| pool.driver());
+        let driver = cached.or(pooled).or_else(|| uncached::driver_of(ptr));
         if driver.is_none_or(|driver| Arc::ptr_eq(driver, self.0.runtime.driver())) {
             return Ok(());
         }
@@ -284,6 +317,9 @@ impl CachingAllocator {
     /// # Errors
     /// The first that the driver reports, after all that can be given back has been.
     pub fn empty_cache(&self) -> Result<()> {
+        if let Some(pool) = &self.0.async_pool {
+            return pool.empty_cache();
+        }
         let release = |device: &Arc<Device>| {
             let caller = device.contexts.gather(RecordContext::All);
             let mut locked = device.lock();
@@ -299,6 +335,7 @@ impl CachingAllocator {
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when there is no such device; what the driver reports.
     pub fn release_segment(&self, base: DevicePtr, device: DeviceIndex) -> Result<bool> {
+        self.supports("releaseSegment")?;
         let mut locked = self.device(device)?.lock();
         locked.process_events()?;
         Ok(locked.release_segment(base.0)?)
@@ -317,15 +354,21 @@ impl CachingAllocator {
         self.0.callbacks.add_out_of_memory(observer);
     }
 
-    /// Whether memory is cached (`isEnabled`).
+    /// Whether memory is cached (`isEnabled`): always, with the driver's pools.
     pub fn is_enabled(&self) -> bool {
+        self.caches() || self.0.async_pool.is_some()
+    }
+
+    /// Whether requests are served from this allocator's own cache.
+    #[inline]
+    pub(crate) fn caches(&self) -> bool {
         self.0.enabled.load(Ordering::Relaxed)
     }
 
     /// Switches caching on or off for later requests (`enable`). Where it is off each goes to the driver, and
-    /// nothing is counted.
+    /// nothing is counted. The driver's pools cache whatever is said here.
     pub fn enable(&self, caching: bool) {
-        self.0.enabled.store(caching, Ordering::Relaxed);
+        self.0.enabled.store(caching && self.0.async_pool.is_none(), Ordering::Relaxed);
     }
 
     fn device(&self, index: DeviceIndex) -> Result<&Arc<Device>> {
@@ -335,6 +378,13 @@ impl CachingAllocator {
                 format!("Invalid device argument {index}: there are {} devices", self.0.devices.len()),
             )
         })
+    }
+
+    /// The address of memory that this allocator got from the driver's pools.
+    fn own_async(&self, ptr: &DataPtr) -> Option<(&Arc<AsyncPool>, DevicePtr)> {
+        let own = self.0.async_pool.as_ref()?;
+        let (pool, address) = async_pool::pool_of(ptr)?;
+        Arc::ptr_eq(pool, own).then_some((own, address))
     }
 
     /// The device and the slot of memory that this allocator handed out in a `DataPtr`.
@@ -374,13 +424,4 @@ fn handed_out(locked: &Locked<'_>, id: BlockId) -> (u64, Reported) {
     locked.tell_handed_out(id);
     let block = &locked.blocks[id];
     (block.ptr, Reported::new(locked, block.ptr, block.size as i64))
-}
-
-fn refuse_unsupported(config: &Config) -> Result<()> {
-    let what = if config.backend == Backend::CudaMallocAsync {
-        "backend:cudaMallocAsync"
-    } else {
-        return Ok(());
-    };
-    Err(Error::new(ErrorKind::NotImplemented, format!("the caching allocator does not support {what}")))
 }

@@ -59,7 +59,9 @@ fn out_of_memory(
     let hint = hint(&locked, request, &numbers)?;
     locked.record(TraceAction::Oom, request.pool, numbers.device_free, request.size, request.stream);
     locked.stats.num_ooms += 1;
-    let is_own = locked.pools.owner(request.pool.owner).allocator.is_some();
+    // Beyond the limit it was not asked.
+    let is_asked = locked.limit.is_none_or(|limit| locked.total_allocated + request.segment <= limit);
+    let is_own = is_asked && locked.pools.owner(request.pool.owner).allocator.is_some();
     drop(locked);
     tell(&numbers, callbacks);
     let text = text(&numbers, &hint) + if is_own { OWN_HINT } else { "" };
@@ -89,7 +91,7 @@ fn no_addresses(device: DeviceIndex, numbers: &NoAddresses) -> Error {
 
 /// What PyTorch advises.
 fn hint(locked: &Locked<'_>, request: &Request, numbers: &OutOfMemory) -> Result<String, DriverError> {
-    if !locked.is_expandable(request.pool) {
+    if !locked.config.expandable_segments {
         return Ok(HINT.into());
     }
     let limit = locked.reserve_limit(request.stream)?;
@@ -106,7 +108,7 @@ fn hint(locked: &Locked<'_>, request: &Request, numbers: &OutOfMemory) -> Result
     ))
 }
 
-fn tell(numbers: &OutOfMemory, callbacks: &Callbacks) {
+pub(crate) fn tell(numbers: &OutOfMemory, callbacks: &Callbacks) {
     report_out_of_memory(numbers);
     callbacks.out_of_memory(numbers);
 }

@@ -39,6 +39,7 @@ impl CachingAllocator {
         id: MempoolId,
         allocator: Option<Arc<dyn PoolAllocator>>,
     ) -> Result<()> {
+        self.supports("createOrIncrefPool")?;
         self.device(device)?.lock().create_or_incref(id, allocator)?;
         Ok(())
     }
@@ -46,6 +47,7 @@ impl CachingAllocator {
     /// Lets free blocks of the pool serve requests outside it when memory is short (`setUseOnOOM`). The pool need
     /// not be there yet.
     pub fn set_use_on_oom(&self, device: DeviceIndex, id: MempoolId, use_on_oom: bool) -> Result<()> {
+        self.supports("setUseOnOOM")?;
         let mut locked = self.device(device)?.lock();
         if use_on_oom && id != MempoolId::DEFAULT {
             locked.pools.use_on_oom.insert(id);
@@ -58,6 +60,7 @@ impl CachingAllocator {
     /// Hands the pool's blocks out whole from here on, until its last use is gone (`setNoSplit`). The pool need not
     /// be there yet.
     pub fn set_no_split(&self, device: DeviceIndex, id: MempoolId) -> Result<()> {
+        self.supports("setNoSplit")?;
         if id != MempoolId::DEFAULT {
             self.device(device)?.lock().pools.set_no_split(id, true);
         }
@@ -76,6 +79,10 @@ impl CachingAllocator {
         id: MempoolId,
         filter: PoolFilter,
     ) -> Result<()> {
+        if let Some(pool) = &self.0.async_pool {
+            self.device(device)?;
+            return pool.begin_allocate_to_pool();
+        }
         let mut locked = self.device(device)?.lock();
         if locked.scope_of(id).is_some() {
             return Err(refused("begin_allocate_to_pool", id, "has allocations going to it already"));
@@ -92,6 +99,10 @@ impl CachingAllocator {
     /// [`ErrorKind::InvalidArgument`] when no allocations go to the pool. What the driver reports of captures, with
     /// `graph_capture_record_stream_reuse`; the scope has ended then.
     pub fn end_allocate_to_pool(&self, device: DeviceIndex, id: MempoolId) -> Result<()> {
+        if let Some(pool) = &self.0.async_pool {
+            self.device(device)?;
+            return pool.end_allocate_to_pool();
+        }
         let mut locked = self.device(device)?.lock();
         let at = locked.scope_of(id);
         let at = at.ok_or_else(|| refused("end_allocate_to_pool", id, "has no allocations going to it"))?;
@@ -111,6 +122,9 @@ impl CachingAllocator {
     /// [`ErrorKind::InvalidArgument`] when the pool has no use, or is not there.
     pub fn release_pool(&self, device: DeviceIndex, id: MempoolId) -> Result<()> {
         let mut locked = self.device(device)?.lock();
+        if self.0.async_pool.is_some() {
+            return Ok(());
+        }
         let slot = locked.private_pool("release_pool", id)?;
         let owner = locked.pools.owner_mut(slot);
         let left = owner.use_count.checked_sub(1);
@@ -124,6 +138,7 @@ impl CachingAllocator {
 
     /// How many uses of the pool there are (`getPoolUseCount`). The pool is there.
     pub fn pool_use_count(&self, device: DeviceIndex, id: MempoolId) -> Result<u64> {
+        self.supports("getPoolUseCount")?;
         let locked = self.device(device)?.lock();
         let slot = locked.private_pool("pool_use_count", id)?;
         Ok(locked.pools.owner(slot).use_count)
@@ -136,6 +151,10 @@ impl CachingAllocator {
     /// # Errors
     /// The first that the driver reports, after all that can be given back has been.
     pub fn empty_pool_cache(&self, device: DeviceIndex, id: MempoolId) -> Result<()> {
+        if let Some(pool) = &self.0.async_pool {
+            self.device(device)?;
+            return pool.empty_cache();
+        }
         let mut locked = self.device(device)?.lock();
         if id == MempoolId::DEFAULT {
             return Ok(locked.release_cached_blocks()?);
@@ -151,6 +170,7 @@ impl CachingAllocator {
         id: MempoolId,
         expected: &[DevicePtr],
     ) -> Result<bool> {
+        self.supports("checkPoolLiveAllocations")?;
         let locked = self.device(device)?.lock();
         let slot = locked.private_pool("check_pool_live_allocations", id)?;
         let live = locked.blocks.iter().filter(|(_, block)| block.allocated && block.pool.owner == slot);

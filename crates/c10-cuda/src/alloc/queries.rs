@@ -6,7 +6,7 @@ use super::device::DeviceState;
 use super::ids::BlockId;
 use super::policy::planned::Arena;
 use super::{CachingAllocator, DeviceStats, History, MempoolId, Snapshot, TraceTracker, memory_summary, oom};
-use crate::driver::{DevicePtr, DriverError, MemoryInfo};
+use crate::driver::{DevicePtr, DriverError, MemoryInfo, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
 
 /// # Errors
@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 impl CachingAllocator {
     /// All statistics of a device (`torch.cuda.memory_stats`).
     pub fn device_stats(&self, device: DeviceIndex) -> Result<DeviceStats> {
-        Ok(self.device(device)?.lock().stats.clone())
+        self.with_stats(device, DeviceStats::clone)
     }
 
     /// The statistics of a device as a table (`torch.cuda.memory_summary`).
@@ -31,28 +31,32 @@ impl CachingAllocator {
 
     /// Makes every peak the current value (`torch.cuda.reset_peak_memory_stats`).
     pub fn reset_peak_stats(&self, device: DeviceIndex) -> Result<()> {
-        self.device(device)?.lock().stats.reset_peak();
+        let own = self.device(device)?;
+        match &self.0.async_pool {
+            Some(pool) => pool.reset_peak_stats(device)?,
+            None => own.lock().stats.reset_peak(),
+        }
         Ok(())
     }
 
     /// Bytes of the blocks that the program holds (`torch.cuda.memory_allocated`).
     pub fn memory_allocated(&self, device: DeviceIndex) -> Result<u64> {
-        Ok(self.device(device)?.lock().stats.allocated_bytes.all.current as u64)
+        self.with_stats(device, |stats| stats.allocated_bytes.all.current as u64)
     }
 
     /// Their largest sum (`torch.cuda.max_memory_allocated`).
     pub fn max_memory_allocated(&self, device: DeviceIndex) -> Result<u64> {
-        Ok(self.device(device)?.lock().stats.allocated_bytes.all.peak as u64)
+        self.with_stats(device, |stats| stats.allocated_bytes.all.peak as u64)
     }
 
     /// Bytes from the driver (`torch.cuda.memory_reserved`).
     pub fn memory_reserved(&self, device: DeviceIndex) -> Result<u64> {
-        Ok(self.device(device)?.lock().stats.reserved_bytes.all.current as u64)
+        self.with_stats(device, |stats| stats.reserved_bytes.all.current as u64)
     }
 
     /// Their largest sum (`torch.cuda.max_memory_reserved`).
     pub fn max_memory_reserved(&self, device: DeviceIndex) -> Result<u64> {
-        Ok(self.device(device)?.lock().stats.reserved_bytes.all.peak as u64)
+        self.with_stats(device, |stats| stats.reserved_bytes.all.peak as u64)
     }
 
     /// What the driver says of the device's memory (`torch.cuda.mem_get_info`). What is in use and not
@@ -66,6 +70,9 @@ impl CachingAllocator {
     /// (`cacheInfo`).
     pub fn cache_info(&self, device: DeviceIndex) -> Result<u64> {
         let device = self.device(device)?;
+        if let Some(pool) = &self.0.async_pool {
+            return pool.cache_info(current_stream_of(self, device.index)?);
+        }
         let driver_free = device.driver.memory_info(device.index)?.free;
         let locked = device.lock();
         let free = locked.pools.iter().flat_map(|pool| pool.free.iter(&locked.blocks));
@@ -79,6 +86,11 @@ impl CachingAllocator {
     /// [`ErrorKind::NotImplemented`](crate::ErrorKind::NotImplemented) for memory of an expandable segment, which
     /// is no one allocation of the driver.
     pub fn base_allocation(&self, ptr: &DataPtr) -> Result<(DevicePtr, u64)> {
+        if let Some((pool, address)) = self.own_async(ptr)
+            && let Some(base) = pool.base_allocation(address)
+        {
+            return Ok(base);
+        }
         let (device, index) = self.own_block(ptr, "base_allocation")?;
         let locked = device.lock();
         let id = locked.blocks.id_at(index).expect("a context is out, so its slot holds a block");
@@ -90,6 +102,9 @@ impl CachingAllocator {
     /// # Errors
     /// As there.
     pub fn base_allocation_raw(&self, ptr: DevicePtr) -> Result<(DevicePtr, u64)> {
+        if let Some(base) = self.0.async_pool.as_ref().and_then(|pool| pool.base_allocation(ptr)) {
+            return Ok(base);
+        }
         let found = self.find_raw(ptr);
         let (locked, id) = found.ok_or_else(|| oom::foreign("base_allocation_raw", &ptr.to_string()))?;
         locked.segment_of(id)
@@ -148,7 +163,9 @@ impl CachingAllocator {
     /// The last driver error that a free met and could not return, and forgets it. The block it concerns is tried
     /// again, or, where the stream that used it is gone, waits until all of the device has been waited for.
     pub fn take_free_error(&self, device: DeviceIndex) -> Result<Option<DriverError>> {
-        Ok(self.device(device)?.lock().unreported.take())
+        let own = self.device(device)?;
+        let pool = self.0.async_pool.as_ref();
+        Ok(pool.map_or_else(|| own.lock().unreported.take(), |pool| pool.take_free_error()))
     }
 
     /// Stops with a message when a device's state breaks one of its rules. For tests: it looks at every block.
@@ -159,7 +176,25 @@ impl CachingAllocator {
         for device in &self.0.devices {
             device.lock().check_invariants();
         }
+        if let Some(pool) = &self.0.async_pool {
+            pool.check_invariants();
+        }
     }
+
+    /// Looks at the statistics of a device.
+    fn with_stats<R>(&self, device: DeviceIndex, look: impl FnOnce(&DeviceStats) -> R) -> Result<R> {
+        let own = self.device(device)?;
+        match &self.0.async_pool {
+            Some(pool) => Ok(look(&pool.stats(device)?)),
+            None => Ok(look(&own.lock().stats)),
+        }
+    }
+}
+
+/// The calling thread's current stream of a device.
+fn current_stream_of(allocator: &CachingAllocator, device: DeviceIndex) -> Result<StreamHandle> {
+    let runtime = allocator.runtime();
+    runtime.handle(runtime.current_stream(device)?)
 }
 
 impl DeviceState {
@@ -169,7 +204,7 @@ impl DeviceState {
         if let (Some(_), Some((start, end))) = (first.placed, self.arena.as_ref().and_then(Arena::range)) {
             return Ok((DevicePtr(start), end - start));
         }
-        if first.expandable.is_some() {
+        if first.expandable.is_some() || first.window.is_some() {
             return Err(Error::new(
                 ErrorKind::NotImplemented,
                 format!("base_allocation: the memory at {:#x} is of an expandable segment", first.ptr),

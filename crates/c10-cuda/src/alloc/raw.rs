@@ -35,7 +35,10 @@ impl CachingAllocator {
         if bytes == 0 {
             return Ok(DevicePtr::NULL);
         }
-        if !self.is_enabled() {
+        if !self.caches() {
+            if let Some(pool) = &self.0.async_pool {
+                return pool.malloc(bytes, stream, true, &self.0.callbacks);
+            }
             let ptr = uncached::malloc(&device.driver, device.index, bytes)?;
             lock(&self.0.uncached).insert(ptr.0, device.index);
             return Ok(ptr);
@@ -69,6 +72,9 @@ impl CachingAllocator {
     pub unsafe fn raw_delete(&self, ptr: DevicePtr) -> Result<()> {
         if ptr.is_null() {
             return Ok(());
+        }
+        if let Some(pool) = &self.0.async_pool {
+            return pool.raw_delete(ptr);
         }
         let current = self.0.devices.get(usize::from(self.0.runtime.current().device));
         let caller = current.and_then(|device| device.contexts.gather(RecordContext::All));
@@ -107,6 +113,9 @@ impl CachingAllocator {
     /// As there.
     pub fn record_stream_raw(&self, ptr: DevicePtr, stream: Stream) -> Result<()> {
         let stream = self.0.runtime.handle(stream)?;
+        if self.0.async_pool.as_ref().is_some_and(|pool| pool.record_stream(ptr, stream)) {
+            return Ok(());
+        }
         if let Some((mut locked, id)) = self.find_raw(ptr) {
             return Ok(locked.record_stream(id, stream)?);
         }

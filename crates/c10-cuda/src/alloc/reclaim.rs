@@ -37,7 +37,8 @@ impl Locked<'_> {
     /// Gives back every segment of the device's own pools that is wholly free, the large pool's first, and those of
     /// freeable private pools; the first error, after all has been tried.
     pub(crate) fn release_blocks(&mut self) -> Result<(), DriverError> {
-        let mut result = self.release_pool_blocks(PoolId::LARGE);
+        let mut result = self.let_go();
+        result = result.and(self.release_pool_blocks(PoolId::LARGE));
         result = result.and(self.release_pool_blocks(PoolId::SMALL));
         let freeable: Vec<_> = self.pools.freeable.iter().collect();
         for id in freeable {
@@ -68,8 +69,9 @@ impl Locked<'_> {
 
     /// Gives back every segment that is wholly free, of whatever pool.
     pub(crate) fn release_all_blocks(&mut self) -> Result<(), DriverError> {
+        let let_go = self.let_go();
         let free: Vec<_> = self.pools.iter().flat_map(|pool| pool.free.iter(&self.blocks)).collect();
-        self.release_those(free)
+        let_go.and(self.release_those(free))
     }
 
     fn release_pool_blocks(&mut self, pool: PoolId) -> Result<(), DriverError> {
@@ -103,7 +105,9 @@ impl Locked<'_> {
     fn can_shrink(&self, id: BlockId) -> bool {
         let Some(block) = self.blocks.get(id).filter(|b| b.is_free() && b.mapped) else { return false };
         let is_quiet = || self.driver().capture_state(self.stream(block.stream)) == Ok(CaptureState::None);
-        block.expandable.is_some() && (!self.device.captures_under_way() || is_quiet())
+        // What a window maps stays at home.
+        let is_shown = || self.windows.map_within(block.ptr, block.end());
+        block.expandable.is_some() && (!self.device.captures_under_way() || is_quiet()) && !is_shown()
     }
 
     /// Gives the segment at an address back if it is wholly free, and says whether it was.

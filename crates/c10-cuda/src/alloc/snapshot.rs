@@ -91,8 +91,9 @@ impl DeviceState {
     pub(crate) fn segments(&self, pool: MempoolId) -> Vec<SegmentInfo> {
         let is_of = |block: &Block| pool == MempoolId::DEFAULT || self.pools.id_of(block.pool) == pool;
         let follows = |block: &Block| block.prev.is_some_and(|prev| self.blocks[prev].mapped);
-        let is_head =
-            |block: &Block| block.mapped && block.placed.is_none() && !follows(block) && is_of(block);
+        // What is in a window shows as the memory that is lent to it.
+        let stands_alone = |block: &Block| block.is_in_window() || block.placed.is_some();
+        let is_head = |block: &Block| block.mapped && !stands_alone(block) && !follows(block) && is_of(block);
         let heads = self.blocks.iter().filter(|(_, block)| is_head(block));
         let mut segments: Vec<_> = heads.map(|(id, head)| self.segment(id, head)).collect();
         if pool == MempoolId::DEFAULT {
@@ -174,7 +175,9 @@ impl DeviceState {
     }
 
     fn block(&self, block: &Block) -> BlockInfo {
-        let state = match (block.allocated, block.is_free()) {
+        let user = block.window.and_then(|window| self.windows[window].block());
+        let user = user.map_or(block, |user| &self.blocks[user]);
+        let state = match (user.allocated, user.is_free()) {
             (true, _) => BlockState::ActiveAllocated,
             (false, false) => BlockState::ActivePendingFree,
             (false, true) => BlockState::Inactive,

@@ -48,7 +48,7 @@ impl Locked<'_> {
     }
 
     /// An event that stands for all that the stream holds now.
-    fn record_event(&mut self, stream: StreamHandle) -> Result<EventHandle, DriverError> {
+    pub(crate) fn record_event(&mut self, stream: StreamHandle) -> Result<EventHandle, DriverError> {
         let idle = self.idle_events.iter().rposition(|event| event.device == stream.device);
         let event = match idle {
             Some(at) => self.idle_events.swap_remove(at),
@@ -85,7 +85,6 @@ impl Locked<'_> {
                 self.pop_event(at, 0);
             }
         }
-        self.event_queues.retain(|(_, queue)| !queue.is_empty());
         Ok(())
     }
 
@@ -118,7 +117,8 @@ impl Locked<'_> {
 
     /// Waits for all work of every device that a block waits for, and frees all that wait.
     pub(crate) fn synchronize_devices(&mut self) -> Result<(), DriverError> {
-        let queues = self.event_queues.iter().map(|(stream, _)| *stream);
+        let queues =
+            self.event_queues.iter().filter(|(_, queue)| !queue.is_empty()).map(|(stream, _)| *stream);
         let waiting = self.unrecorded.iter().chain(&self.stranded);
         let uses = waiting.flat_map(|id| &self.blocks[*id].stream_uses).copied();
         let devices: BTreeSet<_> = queues.chain(uses).map(|stream| stream.device).collect();
@@ -182,7 +182,7 @@ impl DeviceState {
     }
 
     /// Takes an event out of a queue, which has passed: usually the first.
-    fn pop_event(&mut self, at: usize, place: usize) {
+    pub(crate) fn pop_event(&mut self, at: usize, place: usize) {
         let (event, id) = self.event_queues[at].1.remove(place).expect("the caller has looked at it");
         self.queued_events -= 1;
         self.idle_events.push(event);

@@ -41,14 +41,17 @@ pub enum OrderOfEquals {
     Address,
 }
 
-/// Where in memory requests are placed.
+/// Where in memory requests are placed (`placement`, a key of our own).
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub enum Placement {
     /// Where PyTorch places them.
     #[default]
     Exact,
+    /// In pages from wherever they are free, put together behind addresses of their own, so that less is reserved.
+    Stitched,
     /// Where a [`Plan`] has them, on every device that it is used on; what the plan does not have is placed as
-    /// PyTorch would.
+    /// PyTorch would. No text form.
     Planned(Arc<Plan>),
 }
 
@@ -109,7 +112,7 @@ pub struct Config {
     /// asked of the driver. PyTorch 2.15 does not, and reports out of memory though a block has just become
     /// free (pytorch/pytorch#189504); `false` does as it does. No text form.
     pub search_after_synchronize: bool,
-    /// Where requests are placed. No text form.
+    /// Where requests are placed (`placement`, a key that PyTorch does not have).
     pub placement: Placement,
 }
 

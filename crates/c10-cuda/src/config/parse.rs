@@ -5,7 +5,7 @@
 //! by an internal assertion is an error like any other.
 
 use super::tokenizer::{Tokens, fail};
-use super::{Backend, Config, Reserve, RoundupPower2Divisions, mib};
+use super::{Backend, Config, Placement, Reserve, RoundupPower2Divisions, mib};
 use crate::alloc::size::{LARGE_SEGMENT_SIZE, MIB};
 use crate::error::Result;
 
@@ -54,6 +54,7 @@ fn parse_key(config: &mut Config, key: &str, tokens: &mut Tokens<'_>) -> Result<
     tokens.expect(":", key)?;
     match key {
         "backend" => config.backend = backend(tokens.value(key)?)?,
+        "placement" => config.placement = placement(tokens.value(key)?)?,
         "max_split_size_mb" => config.max_split_size = Some(segment_or_more(config, key, tokens)?),
         "max_non_split_rounding_mb" => {
             config.max_non_split_rounding_size = segment_or_more(config, key, tokens)?
@@ -97,6 +98,7 @@ fn is_key(key: &str) -> bool {
     matches!(
         key,
         "backend"
+            | "placement"
             | "max_split_size_mb"
             | "max_non_split_rounding_mb"
             | "large_segment_size_mb"
@@ -154,6 +156,14 @@ fn backend(value: &str) -> Result<Backend> {
         "native" => Ok(Backend::Native),
         "cudaMallocAsync" => Ok(Backend::CudaMallocAsync),
         _ => Err(fail("Unknown allocator backend, options are native and cudaMallocAsync".into())),
+    }
+}
+
+fn placement(value: &str) -> Result<Placement> {
+    match value {
+        "exact" => Ok(Placement::Exact),
+        "stitched" => Ok(Placement::Stitched),
+        _ => Err(fail(format!("Unknown placement '{value}', options are exact and stitched"))),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Backend, Config, Reserve, RoundupPower2Divisions};
+use super::{Backend, Config, Placement, Reserve, RoundupPower2Divisions};
 use crate::alloc::size::MIB;
 
 impl Config {
@@ -21,6 +21,12 @@ impl Config {
             Backend::CudaMallocAsync => "cudaMallocAsync",
         };
         say(config.backend != default.backend, "backend", backend.to_owned());
+        let placement = match config.placement {
+            // A plan is no text.
+            Placement::Exact | Placement::Planned(_) => "exact",
+            Placement::Stitched => "stitched",
+        };
+        say(placement != "exact", "placement", placement.to_owned());
         say(
             config.large_segment_size != default.large_segment_size,
             "large_segment_size_mb",

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::pool::Locked;
+use crate::alloc::RelaxedMode;
 use crate::driver::{CaptureState, DriverError, EventFlags, EventHandle, Status, StreamHandle};
 
 impl Locked<'_> {
@@ -62,6 +63,10 @@ impl Locked<'_> {
     /// Makes available what streams have passed: each stream's queue is looked at up to the first event that has not.
     pub(super) fn process_events(&mut self) -> Result<(), DriverError> {
         self.retry_unrecorded();
+        if self.queues.is_empty() {
+            return Ok(());
+        }
+        let _relaxed = RelaxedMode::enter(&*self.pool.driver)?;
         let mut result = Ok(());
         for place in 0..self.queues.len() {
             // A stream whose event cannot be asked for does not keep the others from theirs.
@@ -84,6 +89,10 @@ impl Locked<'_> {
     /// As [`process_events`](Self::process_events), of the streams that blocks of a class wait for.
     pub(super) fn process_events_of(&mut self, size: u64) -> Result<(), DriverError> {
         self.retry_unrecorded();
+        if self.queues.is_empty() {
+            return Ok(());
+        }
+        let _relaxed = RelaxedMode::enter(&*self.pool.driver)?;
         let class = super::size::class(size);
         for place in 0..self.queues.len() {
             let is_of = |(_, at): &(EventHandle, usize)| {
@@ -119,6 +128,7 @@ impl Locked<'_> {
         if self.stranded.is_empty() {
             return Ok(());
         }
+        let _relaxed = RelaxedMode::enter(&*self.pool.driver)?;
         let of_block = |at: &usize| self.blocks.get(at).map(|block| block.streams.clone());
         let streams = self.stranded.iter().filter_map(of_block).flatten();
         let devices: BTreeSet<_> = streams.map(|stream| stream.device).collect();

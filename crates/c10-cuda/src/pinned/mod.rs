@@ -37,7 +37,8 @@
 //!
 //! # Captures
 //! What a graph copies from or to is used again at each launch: a block on which a capturing stream is recorded is
-//! *withheld* when it is given back, and never reused.
+//! *withheld* when it is given back, and never reused. Calls that could disturb a capture are made in the thread's
+//! relaxed mode.
 
 mod size;
 mod block;

@@ -6,7 +6,9 @@ use c10_cuda::driver::sim::{SimConfig, SimDriver};
 use c10_cuda::{Backend, CachingAllocator, Config, ErrorKind, PinnedConfig, Reserve, RoundupPower2Divisions};
 use proptest::prelude::*;
 
+use crate::mutations::mutated;
 use crate::rig::{MIB, Rig};
+use crate::rng::Rng;
 
 #[track_caller]
 fn parse(text: &str) -> Config {
@@ -291,15 +293,6 @@ fn a_struct_is_checked_as_a_text_is() {
 }
 
 #[test]
-fn what_is_not_there_is_refused() {
-    let text = "backend:cudaMallocAsync";
-    let driver = SimDriver::new(SimConfig::with_bytes(MIB));
-    let error = CachingAllocator::new(driver, parse(text)).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NotImplemented, "{text}");
-    assert!(error.to_string().ends_with(text), "{error}");
-}
-
-#[test]
 fn pages_are_whole_units_of_the_driver() {
     let refused = |text: &str| CachingAllocator::new(SimDriver::new(SimConfig::with_bytes(MIB)), parse(text));
     let error = refused("expandable_segments:True,large_segment_size_mb:21").unwrap_err();
@@ -325,6 +318,33 @@ fn a_large_segment_size_serves_middling_requests() {
     let _a = rig.allocate(2 * MIB);
     let _b = rig.allocate(12 * MIB);
     assert_eq!(rig.memory_calls(), ["+52428800"], "what is left of it serves a larger one");
+}
+
+#[test]
+fn mutated_settings_are_taken_whole_or_change_nothing() {
+    let texts = [
+        "max_split_size_mb:128,garbage_collection_threshold:0.8,expandable_segments:True",
+        "roundup_power2_divisions:[256:1,512:2,1024:4,>:8],backend:native,pinned_num_register_threads:4",
+    ];
+    let mut refused = 0;
+    for seed in 0..4_000 {
+        let mut rng = Rng::new(seed);
+        let bytes = mutated(texts[seed as usize % texts.len()].as_bytes(), &mut rng);
+        let mut config = Config::default();
+        if let Err(error) = config.set(&String::from_utf8_lossy(&bytes)) {
+            assert_eq!(error.kind(), ErrorKind::Config, "seed {seed}");
+            assert_eq!(config, Config::default(), "seed {seed}");
+            refused += 1;
+        } else {
+            let made = CachingAllocator::new(SimDriver::new(SimConfig::with_bytes(64 * MIB)), config);
+            let refusal = made.err().map(|error| error.kind());
+            assert!(
+                matches!(refusal, None | Some(ErrorKind::Config | ErrorKind::NotImplemented)),
+                "seed {seed}"
+            );
+        }
+    }
+    assert!(refused > 1_000, "only {refused} were refused: the mutations do nothing");
 }
 
 /// Texts near the grammar: its words and marks in any order, and some of anything.

@@ -7,7 +7,7 @@ use c10_cuda::{CachingAllocator, Config, ErrorKind, Result};
 
 use crate::rig::{BASE, GIB, MIB, Rig};
 
-fn delete(cuda: &CachingAllocator, ptr: DevicePtr) -> Result<()> {
+pub(crate) fn delete(cuda: &CachingAllocator, ptr: DevicePtr) -> Result<()> {
     // SAFETY: nothing uses the memory; an address that is not live is refused.
     unsafe { cuda.raw_delete(ptr) }
 }

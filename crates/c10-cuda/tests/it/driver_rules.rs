@@ -11,8 +11,8 @@ use c10_cuda::driver::{
     Status, StreamHandle, VaRange, real,
 };
 
-use crate::pool_rules;
 use crate::support::{Download, MIB, copy, fill, free, free_range, launch, range, read, unmap, upload};
+use crate::{capture_rules, pool_rules};
 
 const S0: StreamHandle = StreamHandle::default_of(0);
 const TIMED: EventFlags = EventFlags { timing: true, blocking_sync: false, interprocess: false };
@@ -23,7 +23,7 @@ fn status<T>(result: Result<T, DriverError>) -> Status {
 
 /// Runs the rules, each on a driver of its own.
 fn hold(make: impl Fn() -> Arc<dyn Driver>) {
-    let rules: [fn(&dyn Driver); 26] = [
+    let rules: [fn(&dyn Driver); 32] = [
         r1_a_device_that_is_not_there_is_refused,
         r1_any_thread_may_call,
         r2_dead_and_forged_handles_are_refused,
@@ -40,6 +40,12 @@ fn hold(make: impl Fn() -> Arc<dyn Driver>) {
         r5_freeing_helps_out_of_memory,
         r6_live_ranges_do_not_overlap,
         r7_a_stream_does_not_capture_by_itself,
+        capture_rules::r7_work_becomes_a_graph,
+        capture_rules::r7_captures_begin_end_and_join_as_documented,
+        capture_rules::r7_captured_events_cannot_be_asked,
+        capture_rules::r7_modes_say_who_may_disturb_a_capture,
+        capture_rules::r7_unsafe_calls_spoil_a_capture,
+        capture_rules::r7_a_capture_ends_on_its_thread,
         r8_virtual_memory_keeps_its_states,
         r8_mapped_memory_holds_bytes_across_mappings,
         copies_between_devices_move_bytes,

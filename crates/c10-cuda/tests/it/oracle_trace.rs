@@ -135,20 +135,32 @@ impl Player {
             let at = call.ptr.0;
             let name = match (call.name, call.status.is_some()) {
                 ("malloc", true) => "segment_alloc_failed",
-                ("malloc", false) => {
-                    self.segments.live.insert(at, (self.segments.next, call.bytes));
-                    self.segments.next += 1;
-                    "segment_alloc"
-                }
+                ("create", true) => "phys_alloc_failed",
+                ("malloc", false) => "segment_alloc",
+                ("reserve", false) => "va_reserve",
                 ("free", false) => "segment_free",
+                ("mem_pool_reserve", true) => "async_reserve_failed",
+                ("mem_pool_reserve", false) => "async_reserve",
+                ("graph_malloc", _) => "graph_alloc",
+                ("mem_pool_release", _) => "async_release",
+                ("graph_free", _) => "graph_free",
+                ("free_range", false) => "va_free",
+                ("create", false) => "phys_alloc",
+                ("release", false) => "phys_free",
+                ("map", false) => "map",
+                ("unmap", false) => "unmap",
                 _ => continue,
             };
+            if matches!(name, "segment_alloc" | "va_reserve" | "async_reserve" | "graph_alloc") {
+                self.segments.live.insert(at, (self.segments.next, call.bytes));
+                self.segments.next += 1;
+            }
             let place = self.segments.place(at);
             // The stand-in tells the whole units of a range that goes.
             let bytes =
                 if name == "segment_free" { call.bytes.next_multiple_of(2 << 20) } else { call.bytes };
             self.lines.push(format!("driver {name} {bytes} {place}{}", on_device(call.device)));
-            if name == "segment_free" {
+            if matches!(name, "segment_free" | "va_free" | "async_release" | "graph_free") {
                 self.segments.live.remove(&at);
             }
         }
@@ -174,7 +186,10 @@ impl Player {
                 self.live.insert(id, ptr);
                 Ok(format!("alloc {id} {size} block {} at {place}", self.allocated() - before))
             }
-            Err(error) if error.kind() == ErrorKind::OutOfMemory => Ok(format!("oom {id} {size} {error}")),
+            Err(error) if error.kind() == ErrorKind::OutOfMemory => {
+                let text = error.to_string().replace('\n', " ");
+                Ok(format!("oom {id} {size} {text}"))
+            }
             Err(error) => Err(error),
         }
     }
@@ -319,6 +334,7 @@ impl Player {
                 return said(&format!(" nodes {nodes}"));
             }
             "snapshot" => {
+                cuda.supports("snapshot")?;
                 let of = if words.len() > 1 { pool(1) } else { MempoolId::DEFAULT };
                 return Ok(Some(format!("{line}{}", self.snapshot(of))));
             }
@@ -352,6 +368,10 @@ impl Player {
                 let at = c10_cuda::driver::DevicePtr(at);
                 return self.take(id, size, |cuda| cuda.allocate_at(size, at, stream)).map(Some);
             }
+            "fraction" => return said(&format!(" {:.6}", cuda.memory_fraction(device)?)),
+            "history" => cuda.supports("recordHistory")?,
+            "reset_peak" => cuda.reset_peak_stats(device)?,
+            "reset_accumulated" => cuda.reset_accumulated_stats(device)?,
             "enable" => cuda.enable(words[1] == "1"),
             other => panic!("no command {other}"),
         }
@@ -381,7 +401,8 @@ impl Player {
                 self.segments.place(s.address.0),
                 s.pool.second,
                 stream.unwrap_or(0),
-                if s.is_large { "large" } else { "small" },
+                if s.is_large { "large" } else { "small" }.to_owned()
+                    + if s.is_expandable { " expandable" } else { "" },
                 s.total_size,
                 s.allocated_size,
                 s.active_size,

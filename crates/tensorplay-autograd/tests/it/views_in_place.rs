@@ -103,3 +103,77 @@ fn views_of_a_plain_tensor_are_only_followed_when_a_gradient_comes_in() {
         assert_eq!(values(&base), [2.0, 2.0]);
     });
 }
+
+/// A complex leaf of three elements.
+fn complex_leaf() -> Tensor {
+    let parts = Tensor::from_elements(&[1.0, 2.0, -3.0, 0.5, 0.25, -1.0]).unwrap().reshape(&[3, 2]).unwrap();
+    let leaf = parts.view_as_complex().unwrap().deep_clone().unwrap();
+    leaf.requires_grad_(true).unwrap();
+    leaf
+}
+
+fn same(a: &Tensor, b: &Tensor) {
+    assert_eq!(a.sizes(), b.sizes());
+    let difference = a.sub(b).unwrap().abs().unwrap().max().unwrap();
+    assert!(values(&difference)[0] < 1e-12, "{a} and {b}");
+}
+
+fn loss(tensor: &Tensor) -> Tensor {
+    let size = tensor.abs().unwrap();
+    size.mul(&size).unwrap().sum().unwrap()
+}
+
+#[test]
+fn parts_of_a_complex_tensor_are_changed_in_place() {
+    let factor = Tensor::from_elements(&[2.0, -3.0]).unwrap().reshape(&[2]).unwrap();
+    let (z, like) = (complex_leaf(), complex_leaf());
+    let w = z.mul_scalar(1.0).unwrap();
+    let parts = w.view_as_real().unwrap();
+    let real = w.real().unwrap();
+    parts.mul_(&factor).unwrap();
+    real.add_(&real.deep_clone().unwrap()).unwrap();
+    assert_eq!(w.grad_fn().unwrap().unwrap().name(), "CopySlices");
+    // The view that was not changed itself has a node of the new base.
+    loss(&w).add(&parts.narrow(1, 1, 1).unwrap().sum().unwrap()).unwrap().backward().unwrap();
+
+    let twice = Tensor::from_elements(&[2.0, 1.0]).unwrap().reshape(&[2]).unwrap();
+    let out = like.view_as_real().unwrap().mul(&factor).unwrap().mul(&twice).unwrap();
+    let w = out.view_as_complex().unwrap();
+    loss(&w).add(&out.narrow(1, 1, 1).unwrap().sum().unwrap()).unwrap().backward().unwrap();
+    same(&z.grad().unwrap(), &like.grad().unwrap());
+}
+
+#[test]
+fn pairs_of_a_real_tensor_are_changed_in_place() {
+    let leaf = || {
+        let leaf = Tensor::from_elements(&[1.0, 2.0, -3.0, 0.5]).unwrap().reshape(&[2, 2]).unwrap();
+        leaf.requires_grad_(true).unwrap();
+        leaf
+    };
+    let factor =
+        Tensor::from_elements(&[0.5, 2.0]).unwrap().reshape(&[2]).unwrap().view_as_complex().unwrap();
+    let (x, like) = (leaf(), leaf());
+    let y = x.mul_scalar(3.0).unwrap();
+    let pairs = y.view_as_complex().unwrap();
+    pairs.mul_(&factor).unwrap();
+    let weights = Tensor::from_elements(&[1.0, -1.0, 2.0, 5.0]).unwrap().reshape(&[2, 2]).unwrap();
+    y.mul(&weights).unwrap().sum().unwrap().add(&loss(&pairs)).unwrap().backward().unwrap();
+
+    let pairs = like.mul_scalar(3.0).unwrap().view_as_complex().unwrap().mul(&factor).unwrap();
+    let y = pairs.view_as_real().unwrap();
+    y.mul(&weights).unwrap().sum().unwrap().add(&loss(&pairs)).unwrap().backward().unwrap();
+    same(&x.grad().unwrap(), &like.grad().unwrap());
+}
+
+#[test]
+fn the_imaginary_part_of_a_conjugate_is_changed_in_place() {
+    let (z, like) = (complex_leaf(), complex_leaf());
+    let w = z.mul_scalar(1.0).unwrap();
+    let imaginary = w.conj().unwrap().imag().unwrap();
+    imaginary.mul_scalar_(3.0).unwrap();
+    loss(&w).backward().unwrap();
+
+    let factor = Tensor::from_elements(&[1.0, 3.0]).unwrap().reshape(&[2]).unwrap();
+    loss(&like.view_as_real().unwrap().mul(&factor).unwrap().view_as_complex().unwrap()).backward().unwrap();
+    same(&z.grad().unwrap(), &like.grad().unwrap());
+}

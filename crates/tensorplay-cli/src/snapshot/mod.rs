@@ -15,7 +15,7 @@ mod json;
 mod limits;
 mod opcode;
 mod path;
-mod read;
+pub(crate) mod read;
 mod scan;
 mod segment;
 mod settings;

@@ -1,6 +1,6 @@
 //! Tests of [`beside_torch`](super).
 
-use super::{figure, keep_least};
+use super::{figure, median, pair_up};
 
 #[test]
 fn a_line_is_a_case_and_its_median() {
@@ -11,10 +11,17 @@ fn a_line_is_a_case_and_its_median() {
 }
 
 #[test]
-fn the_least_of_the_rounds_counts() {
-    let mut least = Vec::new();
+fn figures_of_one_round_are_pairs() {
+    let mut cases = Vec::new();
     for ns in [3.0, 1.0, 2.0] {
-        keep_least(&mut least, vec![("a".to_owned(), ns), ("b".to_owned(), 10.0 * ns)]);
+        let theirs = [("a".to_owned(), 10.0), ("theirs alone".to_owned(), 1.0)];
+        pair_up(&mut cases, &theirs, vec![("a".to_owned(), ns), ("ours alone".to_owned(), 1.0)]);
     }
-    assert_eq!(least, [("a".to_owned(), 1.0), ("b".to_owned(), 10.0)]);
+    assert_eq!(cases, [("a".to_owned(), vec![(10.0, 3.0), (10.0, 1.0), (10.0, 2.0)])]);
+}
+
+#[test]
+fn the_median_is_the_middle_value() {
+    assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+    assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
 }

@@ -30,7 +30,7 @@ impl Locked<'_> {
         let size = request.size;
         if !self.blocks[candidate].mapped {
             let bytes = size.min(self.blocks[candidate].size);
-            if !self.map_block(candidate, bytes)? {
+            if !self.map_block(candidate, bytes, 1)? {
                 return Ok(None);
             }
         }
@@ -38,7 +38,7 @@ impl Locked<'_> {
             // Free memory, and behind it addresses with no memory that make up what is missing.
             let next = self.blocks[candidate].next.expect("the blocks behind make up the size");
             let bytes = (size - self.blocks[candidate].size).min(self.blocks[next].size);
-            if !self.map_block(next, bytes)? {
+            if !self.map_block(next, bytes, 1)? {
                 return Ok(None);
             }
             candidate = next;
@@ -86,15 +86,15 @@ impl Locked<'_> {
     }
 
     /// Puts memory behind the first `bytes` bytes of an unmapped block, in whole pages, and makes it one with its
-    /// free neighbours. Whether there was memory for that.
-    fn map_block(&mut self, id: BlockId, bytes: u64) -> Result<bool, DriverError> {
+    /// free neighbours. Each physical handle gets at most `run` pages. Whether there was memory for that.
+    pub(crate) fn map_block(&mut self, id: BlockId, bytes: u64, run: usize) -> Result<bool, DriverError> {
         let device = self.device;
         let block = &self.blocks[id];
         debug_assert!(!block.mapped && bytes <= block.size, "pages are mapped where there are none");
         let (at, size) = (block.ptr, block.size);
         let (expandable, pool, stream) = (block.of_expandable(), block.pool, block.stream);
         let (segment, unreleased) = self.expandable.with_unreleased(expandable);
-        let mapped = match segment.map(&*device.driver, at, bytes, unreleased) {
+        let mapped = match segment.map(&*device.driver, at, bytes, run, unreleased) {
             Ok(mapped) => mapped,
             Err(DriverError { status: Status::OutOfMemory, .. }) => return Ok(false),
             Err(other) => return Err(other),
@@ -159,7 +159,7 @@ impl DeviceState {
     }
 
     /// Takes in a new segment, as one unmapped block.
-    fn insert_segment(&mut self, segment: ExpandableSegment, request: &Request) -> BlockId {
+    pub(crate) fn insert_segment(&mut self, segment: ExpandableSegment, request: &Request) -> BlockId {
         let (ptr, size) = (segment.base(), segment.bytes());
         let expandable = self.expandable.insert(segment);
         let registration = self.next_registration;
@@ -190,7 +190,7 @@ impl DeviceState {
     }
 
     /// Why a segment could not be had.
-    fn no_addresses(&self, error: DriverError, bytes: u64) -> Refused {
+    pub(crate) fn no_addresses(&self, error: DriverError, bytes: u64) -> Refused {
         if error.status != Status::OutOfMemory {
             return Refused::Driver(error);
         }

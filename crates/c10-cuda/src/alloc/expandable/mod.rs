@@ -24,6 +24,6 @@ mod table;
 mod unmapped_set;
 
 pub(crate) use grow::NoAddresses;
-pub(crate) use segment::{ExpandableSegment, release};
+pub(crate) use segment::{ExpandableSegment, release, wait_for};
 pub(crate) use table::ExpandableTable;
 pub(crate) use unmapped_set::UnmappedSet;

@@ -97,7 +97,7 @@ impl Locked<'_> {
         for place in &taken.rows {
             let row = &segments[*place];
             let unreleased = &mut self.expandable.unreleased;
-            taken.segment.map(driver, row.address.0, row.total_size, unreleased)?;
+            taken.segment.map(driver, row.address.0, row.total_size, 1, unreleased)?;
         }
         Ok(())
     }

@@ -8,6 +8,9 @@
 //!   the caller, who offers it again.
 //! - **E3.** A page that could not be unmapped on the way back is *stuck*: mapped, and of no use to anybody, until an
 //!   unmapping succeeds.
+//! - **E4.** A physical handle has one page, or where the caller says so several in a row, and comes and goes whole.
+
+use std::ops::Range;
 
 use c10_core::DeviceIndex;
 
@@ -20,6 +23,8 @@ enum Page {
     Mapped(PhysHandle),
     /// See E3.
     Stuck(PhysHandle),
+    /// Memory of the handle that an earlier page names. See E4.
+    Follows,
 }
 
 /// A range of addresses whose pages are mapped as needed.
@@ -34,6 +39,10 @@ pub(crate) struct ExpandableSegment {
     pages: Vec<Page>,
     /// Other devices that reach it.
     peers: Vec<DeviceIndex>,
+    /// Which of the sizes of requests it serves, where a policy parts them.
+    class: usize,
+    /// The address up to which a policy uses what is mapped.
+    pub(crate) opened: u64,
 }
 
 /// What an unmapping has done: all it was to do, or less and an error.
@@ -56,12 +65,27 @@ impl ExpandableSegment {
         let too_many = || DriverError::new("reserve", Status::OutOfMemory, stream.device);
         let bytes = bytes.max(1).checked_next_multiple_of(page).ok_or_else(too_many)?;
         let range = driver.reserve(stream.device, bytes)?;
-        Ok(Self { stream, range, page, pages: Vec::new(), peers: peers.to_vec() })
+        Ok(Self { stream, range, page, pages: Vec::new(), peers: peers.to_vec(), class: 0, opened: u64::MAX })
+    }
+
+    /// The same for requests of a class.
+    pub(crate) fn of_class(self, class: usize) -> Self {
+        Self { class, ..self }
+    }
+
+    /// The class of requests that it serves.
+    pub(crate) fn class(&self) -> usize {
+        self.class
     }
 
     /// The first address.
     pub(crate) fn base(&self) -> u64 {
         self.range.base.0
+    }
+
+    /// The stream whose blocks it holds.
+    pub(crate) fn stream(&self) -> StreamHandle {
+        self.stream
     }
 
     /// All addresses, in bytes.
@@ -76,16 +100,29 @@ impl ExpandableSegment {
 
     /// Bytes of the pages that have memory behind them and are of use.
     pub(crate) fn mapped_bytes(&self) -> u64 {
-        self.pages.iter().filter(|page| matches!(page, Page::Mapped(_))).count() as u64 * self.page
+        self.pages.iter().map(|page| if let Page::Mapped(handle) = page { handle.bytes } else { 0 }).sum()
     }
 
-    /// Puts memory behind the pages that hold `[at, at + bytes)`, none of which has any; `at` begins a page. Gives
-    /// the bytes of the pages.
+    /// Whether an address is one of its own.
+    pub(crate) fn holds(&self, at: u64) -> bool {
+        at.checked_sub(self.base()).is_some_and(|offset| offset < self.bytes())
+    }
+
+    /// The memory behind a mapped address, and where it begins.
+    pub(crate) fn handle_at(&self, at: u64) -> (u64, PhysHandle) {
+        let head = self.head(self.index(at));
+        let Page::Mapped(handle) = self.pages[head] else { unreachable!("the address is mapped") };
+        (self.address(head).0, handle)
+    }
+
+    /// Puts memory behind the pages that hold `[at, at + bytes)`, none of which has any; `at` begins a page. Each
+    /// physical handle gets at most `run` pages. Gives the bytes of the pages.
     pub(crate) fn map(
         &mut self,
         driver: &dyn Driver,
         at: u64,
         bytes: u64,
+        run: usize,
         unreleased: &mut Vec<PhysHandle>,
     ) -> Result<u64, DriverError> {
         debug_assert!((at - self.base()).is_multiple_of(self.page), "blocks with no memory begin at pages");
@@ -94,7 +131,7 @@ impl ExpandableSegment {
         if self.pages.len() < end {
             self.pages.resize(end, Page::Unmapped);
         }
-        let done = self.map_pages(driver, first, end, unreleased);
+        let done = self.map_pages(driver, first..end, run, unreleased);
         self.trim();
         done.map(|()| (end - first) as u64 * self.page)
     }
@@ -102,40 +139,41 @@ impl ExpandableSegment {
     fn map_pages(
         &mut self,
         driver: &dyn Driver,
-        first: usize,
-        end: usize,
+        pages: Range<usize>,
+        run: usize,
         unreleased: &mut Vec<PhysHandle>,
     ) -> Result<(), DriverError> {
-        for page in first..end {
+        for page in pages.clone() {
             self.unstick(driver, page, unreleased)?;
         }
-        let mut created = Vec::with_capacity(end - first);
-        for _ in first..end {
-            match driver.create(self.stream.device, self.page) {
-                Ok(handle) => created.push(handle),
+        let mut created = Vec::with_capacity(pages.len());
+        for first in pages.clone().step_by(run) {
+            let bytes = run.min(pages.end - first) as u64 * self.page;
+            match driver.create(self.stream.device, bytes) {
+                Ok(handle) => created.push((first, handle)),
                 Err(error) => {
-                    created.into_iter().for_each(|handle| release(driver, handle, unreleased));
+                    created.into_iter().for_each(|(_, handle)| release(driver, handle, unreleased));
                     return Err(error);
                 }
             }
         }
-        self.adopt(driver, first, created, unreleased)
+        self.adopt(driver, pages, created, unreleased)
     }
 
-    /// Puts handles, each of a page, behind the pages from `first` on.
+    /// Puts handles behind pages, each from its first page on.
     fn adopt(
         &mut self,
         driver: &dyn Driver,
-        first: usize,
-        handles: Vec<PhysHandle>,
+        pages: Range<usize>,
+        handles: Vec<(usize, PhysHandle)>,
         unreleased: &mut Vec<PhysHandle>,
     ) -> Result<(), DriverError> {
-        let mapped = self.map_all(driver, first, &handles);
+        let mapped = self.map_all(driver, &pages, &handles);
         if mapped.is_err() {
-            for (page, handle) in (first..).zip(handles) {
+            for (page, handle) in handles {
                 match self.pages[page] {
                     Page::Unmapped => release(driver, handle, unreleased),
-                    Page::Mapped(_) | Page::Stuck(_) => {
+                    Page::Mapped(_) | Page::Stuck(_) | Page::Follows => {
                         self.pages[page] = Page::Stuck(handle);
                         // A refusal leaves the page stuck. See E3.
                         let _ = self.unstick(driver, page, unreleased);
@@ -149,16 +187,18 @@ impl ExpandableSegment {
     fn map_all(
         &mut self,
         driver: &dyn Driver,
-        first: usize,
-        handles: &[PhysHandle],
+        pages: &Range<usize>,
+        created: &[(usize, PhysHandle)],
     ) -> Result<(), DriverError> {
-        for (page, handle) in (first..).zip(handles) {
-            driver.map(self.address(page), *handle)?;
-            self.pages[page] = Page::Mapped(*handle);
+        for &(page, handle) in created {
+            driver.map(self.address(page), handle)?;
+            let behind = page + (handle.bytes / self.page) as usize;
+            self.pages[page..behind].fill(Page::Follows);
+            self.pages[page] = Page::Mapped(handle);
         }
         let mut devices = vec![self.stream.device];
         devices.extend(&self.peers);
-        driver.set_access(self.address(first), handles.len() as u64 * self.page, &devices)
+        driver.set_access(self.address(pages.start), pages.len() as u64 * self.page, &devices)
     }
 
     /// The physical memory of another process's pages, at addresses of just their length.
@@ -190,7 +230,8 @@ impl ExpandableSegment {
             }
         };
         segment.pages.resize(handles.len(), Page::Unmapped);
-        match segment.adopt(driver, 0, handles, unreleased) {
+        let count = handles.len();
+        match segment.adopt(driver, 0..count, (0..).zip(handles).collect(), unreleased) {
             Ok(()) => Ok(segment),
             Err(error) => {
                 // A refusal leaves addresses behind, which nobody can be told of.
@@ -217,8 +258,8 @@ impl ExpandableSegment {
         Ok((self.address(first).0, handles.collect::<Result<_, _>>()?))
     }
 
-    /// Takes the memory away from behind the pages that lie wholly in `[at, at + bytes)`, all of which have some and
-    /// hold no block, once the segment's stream has done with it.
+    /// Takes the handles away whose pages lie wholly in `[at, at + bytes)`, all of which have memory and hold no block,
+    /// once the segment's stream has done with it.
     pub(crate) fn unmap(
         &mut self,
         driver: &dyn Driver,
@@ -226,53 +267,51 @@ impl ExpandableSegment {
         bytes: u64,
         unreleased: &mut Vec<PhysHandle>,
     ) -> Unmapped {
-        let first = (at - self.base()).div_ceil(self.page) as usize;
+        let mut first = (at - self.base()).div_ceil(self.page) as usize;
+        while self.pages.get(first) == Some(&Page::Follows) {
+            first += 1;
+        }
         let end = self.index(at + bytes);
+        let end = if self.pages.get(end) == Some(&Page::Follows) { self.head(end) } else { end };
         let start = self.address(first).0;
         if first >= end {
             return Unmapped { at, bytes: 0, error: None };
         }
-        if let Err(error) = self.synchronize(driver) {
+        if let Err(error) = wait_for(driver, self.stream) {
             return Unmapped { at: start, bytes: 0, error: Some(error) };
         }
         let mut error = None;
         let mut done = 0;
-        for page in first..end {
-            if let Err(failed) = self.unmap_page(driver, page, unreleased) {
-                error = Some(failed);
-                break;
+        while start + done < self.address(end).0 {
+            match self.unmap_handle(driver, self.index(start + done), unreleased) {
+                Ok(bytes) => done += bytes,
+                Err(failed) => {
+                    error = Some(failed);
+                    break;
+                }
             }
-            done += self.page;
         }
         self.trim();
         Unmapped { at: start, bytes: done, error }
     }
 
-    /// Waits for the segment's stream, on the device that it is of. Where the stream is gone, for all of the device.
-    fn synchronize(&self, driver: &dyn Driver) -> Result<(), DriverError> {
-        match driver.stream_synchronize(self.stream) {
-            Err(DriverError { status: Status::InvalidHandle, .. }) => {
-                driver.device_synchronize(self.stream.device)
-            }
-            done => done,
-        }
-    }
-
-    fn unmap_page(
+    /// Takes the handle away that begins at a page; gives its bytes.
+    fn unmap_handle(
         &mut self,
         driver: &dyn Driver,
         page: usize,
         unreleased: &mut Vec<PhysHandle>,
-    ) -> Result<(), DriverError> {
+    ) -> Result<u64, DriverError> {
         let (Page::Mapped(handle) | Page::Stuck(handle)) = self.pages[page] else {
             unreachable!("a mapped block has memory behind it, and a stuck page was seen to be one");
         };
         // SAFETY: no block is there, events of other streams have passed, and the own stream was waited for; or
         // nobody has ever used the page.
-        unsafe { driver.unmap(self.address(page), self.page) }?;
-        self.pages[page] = Page::Unmapped;
+        unsafe { driver.unmap(self.address(page), handle.bytes) }?;
+        let behind = page + (handle.bytes / self.page) as usize;
+        self.pages[page..behind].fill(Page::Unmapped);
         release(driver, handle, unreleased);
-        Ok(())
+        Ok(handle.bytes)
     }
 
     fn unstick(
@@ -281,8 +320,10 @@ impl ExpandableSegment {
         page: usize,
         unreleased: &mut Vec<PhysHandle>,
     ) -> Result<(), DriverError> {
-        match self.pages[page] {
-            Page::Stuck(_) => self.unmap_page(driver, page, unreleased),
+        // The pages that follow a stuck one are stuck with it.
+        let head = if self.pages[page] == Page::Follows { self.head(page) } else { page };
+        match self.pages[head] {
+            Page::Stuck(_) => self.unmap_handle(driver, head, unreleased).map(drop),
             _ => Ok(()),
         }
     }
@@ -314,8 +355,10 @@ impl ExpandableSegment {
         if self.peers.contains(&peer) {
             return Ok(());
         }
-        for (page, _) in self.pages.iter().enumerate().filter(|(_, page)| matches!(page, Page::Mapped(_))) {
-            driver.set_access(self.address(page), self.page, &[peer])?;
+        for (page, mapped) in self.pages.iter().enumerate() {
+            if let Page::Mapped(handle) = mapped {
+                driver.set_access(self.address(page), handle.bytes, &[peer])?;
+            }
         }
         self.peers.push(peer);
         Ok(())
@@ -338,6 +381,12 @@ impl ExpandableSegment {
         ((at - self.base()) / self.page) as usize
     }
 
+    /// The page where the handle of a page begins.
+    fn head(&self, page: usize) -> usize {
+        let named = self.pages[..=page].iter().rposition(|page| *page != Page::Follows);
+        named.expect("an earlier page names the handle")
+    }
+
     fn address(&self, page: usize) -> DevicePtr {
         self.range.base.offset(page as u64 * self.page)
     }
@@ -352,5 +401,13 @@ impl ExpandableSegment {
 pub(crate) fn release(driver: &dyn Driver, handle: PhysHandle, unreleased: &mut Vec<PhysHandle>) {
     if driver.release(handle).is_err() {
         unreleased.push(handle);
+    }
+}
+
+/// Waits for a stream, on the device that it is of. Where the stream is gone, for all of the device.
+pub(crate) fn wait_for(driver: &dyn Driver, stream: StreamHandle) -> Result<(), DriverError> {
+    match driver.stream_synchronize(stream) {
+        Err(DriverError { status: Status::InvalidHandle, .. }) => driver.device_synchronize(stream.device),
+        done => done,
     }
 }

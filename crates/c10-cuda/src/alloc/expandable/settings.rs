@@ -21,6 +21,7 @@ impl CachingAllocator {
         for segment in locked.expandable.iter_mut() {
             segment.add_peer(&*owner.driver, device)?;
         }
+        locked.windows.add_peer(&*owner.driver, device)?;
         if !locked.expandable.peers.contains(&device) {
             locked.expandable.peers.push(device);
         }

@@ -4,7 +4,8 @@ use c10_core::DataPtr;
 
 use super::handle::{ShareableHandle, Shared};
 use crate::alloc::CachingAllocator;
-use crate::error::Result;
+use crate::config::Placement;
+use crate::error::{Error, ErrorKind, Result};
 
 impl CachingAllocator {
     /// What another process needs to open the memory (`shareIpcHandle`). The block is to be kept until it has closed
@@ -14,12 +15,17 @@ impl CachingAllocator {
     /// pages that the block lies in: other blocks there can be reached too.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for memory that is not this allocator's; what
-    /// the driver reports.
+    /// [`ErrorKind::InvalidArgument`] for memory that is not this allocator's; [`ErrorKind::NotImplemented`] for
+    /// [stitched](Placement::Stitched) memory; what the driver reports.
     pub fn share_ipc_handle(&self, ptr: &DataPtr) -> Result<ShareableHandle> {
+        self.supports("shareIpcHandle")?;
         let (device, index) = self.own_block(ptr, "share_ipc_handle")?;
         let locked = device.lock();
         let id = locked.blocks.id_at(index).expect("a context is out, so its slot holds a block");
+        if locked.config.placement == Placement::Stitched {
+            let text = "share_ipc_handle: another process could not reach the pieces of stitched memory";
+            return Err(Error::new(ErrorKind::NotImplemented, text));
+        }
         let block = &locked.blocks[id];
         let (at, size) = (block.ptr, block.size);
         let driver = &*device.driver;

@@ -11,7 +11,7 @@ use crate::driver::{DevicePtr, EventHandle, Status, StreamHandle};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     /// The trait's method; `mem_pool_reserve` and `mem_pool_release` for what a memory pool took from its device or
-    /// gave back, before the call in which it did.
+    /// gave back, `graph_malloc` and `graph_free` for a graph's addresses, before the call in which it did.
     pub name: &'static str,
     /// The device that it was for.
     pub device: DeviceIndex,

@@ -93,6 +93,9 @@ impl State {
             return Err(Status::InvalidValue);
         }
         let extent = round_up(bytes).ok_or(Status::OutOfMemory)?;
+        if self.capture_node(stream)? {
+            return self.malloc_in_graph(on.device, bytes, extent);
+        }
         let reused = self.reusable(on.device, extent, stream)?;
         let at = match reused {
             Some(at) => self.revive(on.device, extent, at, bytes)?,
@@ -101,6 +104,25 @@ impl State {
         self.device_mut(on.device)?.pool.used.increase(bytes.next_multiple_of(STEP));
         self.watch_pool(stream, "malloc_async", at, bytes);
         Ok(DevicePtr(at))
+    }
+
+    /// An address for a graph, with nothing behind it.
+    fn malloc_in_graph(&mut self, device: DeviceIndex, bytes: u64, extent: u64) -> Result<DevicePtr, Status> {
+        let at = self.device(device)?.va_space.find(extent).ok_or(Status::OutOfMemory)?;
+        self.take_addresses(at, extent);
+        self.memory.graph_ranges.insert(at, (device, extent));
+        self.note_pool("graph_malloc", device, at, bytes, None);
+        Ok(DevicePtr(at))
+    }
+
+    /// Gives an address of a graph back; a node where the stream captures.
+    fn free_in_graph(&mut self, at: u64, stream: Id) -> Result<Option<u64>, Status> {
+        let Some(&(device, extent)) = self.memory.graph_ranges.get(&at) else { return Ok(None) };
+        self.capture_node(stream)?;
+        self.memory.graph_ranges.remove(&at);
+        self.note_pool("graph_free", device, at, extent, None);
+        self.give_addresses(at, extent);
+        Ok(Some(extent))
     }
 
     /// The lowest freed range of that length whose free comes before what the stream holds next.
@@ -161,11 +183,16 @@ impl State {
     /// Ends the present life of a range where the stream is now; gives its length.
     pub(super) fn free_async(&mut self, ptr: DevicePtr, on: StreamHandle) -> Result<u64, Status> {
         let stream = self.stream_id(on)?;
+        if let Some(extent) = self.free_in_graph(ptr.0, stream)? {
+            return Ok(extent);
+        }
         let allocation = self.memory.allocations.get(&ptr.0).ok_or(Status::InvalidValue)?;
         let (device, bytes, extent) = (allocation.device, allocation.bytes, allocation.extent);
         if allocation.pooled.as_ref().is_none_or(|pooled| pooled.freed.is_some()) {
             return Err(Status::InvalidValue);
         }
+        // Memory of the device is not a graph's to give back.
+        self.forbid_on_capturing(stream).map_err(|_| Status::InvalidValue)?;
         // What is issued after this is issued at a later time than what was before.
         self.watch_pool(stream, "free_async", ptr.0, bytes);
         self.memory.births += 1;

@@ -56,6 +56,8 @@ pub(super) struct Memory {
     pub(super) reservations: BTreeMap<u64, Reservation>,
     pub(super) mappings: BTreeMap<u64, Mapping>,
     pub(super) physical: Slab<Physical>,
+    /// What `malloc_async` gave graphs: addresses alone, by device and length.
+    pub(super) graph_ranges: BTreeMap<u64, (DeviceIndex, u64)>,
     /// How many allocations and mappings have come to life.
     pub(super) births: u64,
     /// The devices that may reach the memory of each device's pool, by bit, beside that device.
@@ -70,6 +72,7 @@ impl Memory {
             reservations: BTreeMap::new(),
             mappings: BTreeMap::new(),
             physical: Slab::new(),
+            graph_ranges: BTreeMap::new(),
             births: 0,
             pool_access: [0; MAX_DEVICES],
         }
@@ -94,6 +97,7 @@ impl Memory {
         let end = at.saturating_add(bytes);
         self.allocations.range(..end).next_back().is_some_and(|(&base, a)| base + a.extent > at)
             || self.reservations.range(..end).next_back().is_some_and(|(&base, r)| base + r.bytes > at)
+            || self.graph_ranges.range(..end).next_back().is_some_and(|(&base, (_, len))| base + len > at)
             || self.opened.range(..end).next_back().is_some_and(|(&base, o)| base + o.extent > at)
     }
 }

@@ -4,6 +4,8 @@ use c10_cuda::ErrorKind;
 use c10_cuda::plan::{Limits, Plan, Recording, Shape};
 
 use super::chance::Chance;
+use crate::mutations::mutated;
+use crate::rng::Rng;
 
 /// Two streams, a lap, and blocks that one lap leaves for the next.
 fn recording() -> Recording {
@@ -195,4 +197,29 @@ fn a_file_that_was_tampered_with_is_refused_or_still_a_plan() {
         }
     }
     assert!(accepted > 0, "a source or a bound may be anything");
+}
+
+/// Sealed anew, so that the numbers behind the checksum are looked at.
+#[test]
+fn mutated_plans_are_read_or_refused() {
+    let text = plan(Shape::Repeating).to_string();
+    let (mut read, mut refused) = (0, 0);
+    for seed in 0..4_000 {
+        let mut rng = Rng::new(seed);
+        let bytes = mutated(text.as_bytes(), &mut rng);
+        let whole = String::from_utf8_lossy(&bytes).into_owned();
+        let text = if whole.contains("checksum") { sealed(&whole) } else { whole };
+        match Plan::parse(text.as_bytes()) {
+            Ok(plan) => {
+                assert_eq!(plan.to_string(), text, "there is one way to write a plan, seed {seed}");
+                assert!(plan.bound() <= plan.height());
+                read += 1;
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::InvalidArgument, "seed {seed}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 1_000, "only {refused} were refused, {read} read: the mutations do nothing");
 }

@@ -1,7 +1,9 @@
 //! What a program may do next: one line each, with how often.
 
+use std::sync::Arc;
+
 use c10_core::DeviceIndex;
-use c10_cuda::alloc::History;
+use c10_cuda::alloc::{History, MemPool, MemPoolOptions};
 
 use super::worker::Worker;
 use crate::rig::MIB;
@@ -26,6 +28,9 @@ const OPERATIONS: &[Operation] = &[
     op(3, "allocate too much", |w| w.allocate_up_to(1 << 50)),
     op(20, "raw_alloc", Worker::raw_alloc),
     op(40, "come and go", Worker::come_and_go),
+    op(60, "allocate in a pool", Worker::allocate_in_pool),
+    op(3, "end a pool", Worker::end_pool),
+    op(3, "empty a pool's cache", Worker::empty_pool_cache),
     op(420, "free", Worker::free),
     op(30, "free in the order of its own stream", Worker::free_ordered),
     op(40, "free many", |w| (0..8).for_each(|_| w.free())),
@@ -90,6 +95,38 @@ impl Worker {
         let on = self.rng.below(2) == 0;
         let history = on.then(|| History { max_entries: 1 + self.rng.place(200), ..History::default() });
         self.shared.cuda.record_history(history);
+    }
+
+    /// Allocates from one of the worker's pools, which is made if there is none.
+    fn allocate_in_pool(&mut self) {
+        let at = self.rng.place(3);
+        if at >= self.pools.len() {
+            let options = MemPoolOptions {
+                use_on_oom: self.rng.below(2) == 0,
+                no_split: self.rng.below(4) == 0,
+                ..MemPoolOptions::default()
+            };
+            let device = self.device();
+            let pool = MemPool::new(&self.shared.cuda, device, options).expect("the device is there");
+            self.pools.push(Arc::new(pool));
+        }
+        let pool = Arc::clone(&self.pools[at.min(self.pools.len() - 1)]);
+        let _use = pool.enter().expect("it is this worker's alone");
+        self.allocate_up_to(3 * MIB);
+    }
+
+    fn end_pool(&mut self) {
+        if !self.pools.is_empty() {
+            let at = self.rng.place(self.pools.len());
+            drop(self.pools.swap_remove(at));
+        }
+    }
+
+    fn empty_pool_cache(&mut self) {
+        if !self.pools.is_empty() {
+            let pool = &self.pools[self.rng.place(self.pools.len())];
+            self.shared.cuda.empty_pool_cache(pool.device(), pool.id()).expect("no call fails");
+        }
     }
 
     fn cache_info(&mut self) {

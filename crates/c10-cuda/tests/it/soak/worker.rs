@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use c10_core::{DataPtr, DeviceIndex, DeviceType, Stream};
+use c10_cuda::alloc::MemPool;
 use c10_cuda::driver::sim::SimDriver;
 use c10_cuda::driver::{CopyEnd, DevicePtr, Driver, EventFlags, StreamHandle};
 use c10_cuda::{CachingAllocator, ErrorKind, PinnedAllocator, PinnedConfig, Runtime};
@@ -128,6 +129,7 @@ impl Shared {
 /// One thread. Its generator decides all that it does.
 pub(crate) struct Worker {
     held: Vec<Held>,
+    pub(crate) pools: Vec<Arc<MemPool>>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) rng: Rng,
     marks: u64,
@@ -141,6 +143,7 @@ impl Worker {
     pub(crate) fn new(shared: &Arc<Shared>, seed: u64) -> Self {
         Self {
             held: Vec::new(),
+            pools: Vec::new(),
             shared: Arc::clone(shared),
             rng: Rng::new(seed),
             marks: seed << 32,

@@ -38,6 +38,7 @@ mod guide;
 mod occupancy;
 mod serving;
 mod arena;
+mod policy;
 mod recorder;
 mod control;
 
@@ -48,4 +49,5 @@ pub use shape::Shape;
 pub use solve::{Limits, Progress};
 
 pub(crate) use arena::Arena;
+pub(crate) use policy::Planned;
 pub(crate) use recorder::Recorder;
