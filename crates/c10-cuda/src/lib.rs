@@ -83,6 +83,16 @@ pub use pinned::{HostStats, PinnedAllocator};
 pub use pluggable::PluggableAllocator;
 pub use runtime::Runtime;
 
+/// Compiles the examples of the guide to the allocator.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/allocator.md")]
+struct AllocatorGuide;
+
+/// Compiles the examples of the guide to streams.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/streams.md")]
+struct StreamsGuide;
+
 /// Compiles the examples of the guide to the race detector.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/races.md")]

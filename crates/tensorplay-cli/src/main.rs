@@ -4,11 +4,14 @@
 //! memory, or the output cannot be written; 2 when the input or the arguments are no use. Results go to the
 //! standard output in one piece, so that an error never leaves half of one.
 
+mod advise;
 mod info;
 mod op;
 mod output;
 mod progress;
+mod prose;
 mod replay;
+mod report;
 mod size;
 mod snapshot;
 
@@ -29,6 +32,8 @@ struct Cli {
 enum Command {
     Replay(replay::ReplayArgs),
     Plan(replay::PlanArgs),
+    Advise(advise::AdviseArgs),
+    Report(report::ReportArgs),
     Op(op::OpArgs),
     /// Shows the version, the features of this build, the devices it finds, and the allocator's
     /// configuration.
@@ -39,6 +44,8 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Replay(args) => replay::run_replay(&args),
         Command::Plan(args) => replay::run_plan(&args),
+        Command::Advise(args) => advise::run_advise(&args),
+        Command::Report(args) => report::run_report(&args),
         Command::Op(args) => op::run_op(&args),
         Command::Info => match info::info() {
             Ok(text) => output::print(&text),

@@ -1,7 +1,9 @@
 //! Writing to the two standard streams: the only place that does.
 
 use std::fmt::Display;
-use std::io::{self, ErrorKind, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The exit code for input that is no use; clap ends with the same for arguments.
@@ -24,6 +26,31 @@ pub(crate) fn print(text: &str) -> ExitCode {
 pub(crate) fn bad_input(error: &dyn Display) -> ExitCode {
     complain(error);
     ExitCode::from(BAD_INPUT)
+}
+
+/// Says on the standard error why a result cannot be written.
+pub(crate) fn failure(error: &dyn Display) -> ExitCode {
+    complain(error);
+    ExitCode::FAILURE
+}
+
+/// Says something on the standard error that is no complaint.
+pub(crate) fn remark(what: &dyn Display) {
+    // With nobody to read it, it is not said.
+    let _ = writeln!(io::stderr().lock(), "{what}");
+}
+
+/// Writes a file.
+pub(crate) fn write_file(
+    file: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<(), String> {
+    let written = File::create(file).and_then(|created| {
+        let mut out = BufWriter::new(created);
+        write(&mut out)?;
+        out.flush()
+    });
+    written.map_err(|error| format!("{} cannot be written: {error}", file.display()))
 }
 
 fn complain(what: &dyn Display) {

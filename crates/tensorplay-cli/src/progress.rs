@@ -14,6 +14,27 @@ const STRIDE: u64 = 1024;
 pub(crate) struct Progress {
     bar: ProgressBar,
     steps: Cell<u64>,
+    /// Whether the bar goes on when this is dropped.
+    is_part: bool,
+}
+
+/// Where work shows how far it is.
+#[derive(Clone, Debug)]
+pub(crate) enum Bar {
+    /// On a bar of its own.
+    Own,
+    /// On one that several share, whatever thread they are on.
+    Shared(ProgressBar),
+}
+
+impl Bar {
+    /// The progress of `steps` steps of what `what` says, which a shared bar knows already.
+    pub(crate) fn of(&self, what: &'static str, steps: usize) -> Progress {
+        match self {
+            Self::Own => Progress::new(what, steps),
+            Self::Shared(bar) => Progress { bar: bar.clone(), steps: Cell::new(0), is_part: true },
+        }
+    }
 }
 
 impl Progress {
@@ -30,12 +51,17 @@ impl Progress {
         progress
     }
 
+    /// This bar, for work on several threads.
+    pub(crate) fn share(&self) -> Bar {
+        Bar::Shared(self.bar.clone())
+    }
+
     fn with_style(steps: Option<u64>, style: &str, what: &'static str) -> Self {
         // At most ten redraws a second, whatever the pace.
         let bar = ProgressBar::with_draw_target(steps, ProgressDrawTarget::stderr_with_hz(10));
         bar.set_style(ProgressStyle::with_template(style).expect("the template is well-formed"));
         bar.set_message(what);
-        Self { bar, steps: Cell::new(0) }
+        Self { bar, steps: Cell::new(0), is_part: false }
     }
 
     /// Says how many steps are done, and what of.
@@ -50,13 +76,17 @@ impl Progress {
         let steps = self.steps.get() + 1;
         self.steps.set(steps);
         if steps.is_multiple_of(STRIDE) {
-            self.bar.set_position(steps);
+            self.bar.inc(STRIDE);
         }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        if self.is_part {
+            self.bar.inc(self.steps.get() % STRIDE);
+        } else {
+            self.bar.finish_and_clear();
+        }
     }
 }

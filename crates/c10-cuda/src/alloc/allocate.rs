@@ -5,6 +5,7 @@ use super::callbacks::Callbacks;
 use super::device::{DeviceState, Locked};
 use super::expandable::NoAddresses;
 use super::ids::{BlockId, PoolId};
+use super::mempool_id::MempoolId;
 use super::pool_allocator;
 use super::size::{REQUEST_CAP, round_size, segment_size};
 use super::trace::TraceAction;
@@ -32,6 +33,8 @@ pub(crate) enum Refused {
     OutOfMemory(Request),
     /// `throw_on_cudamalloc_oom` rejects it.
     Rejected(Request),
+    /// The pool that it goes to is suspended.
+    Suspended(MempoolId),
     /// There are no addresses for another expandable segment.
     NoAddresses(NoAddresses),
     /// The driver failed otherwise.
@@ -65,6 +68,7 @@ impl Locked<'_> {
         }
         let capturing = self.housekeep(stream)?;
         let mut request = self.request(requested, stream)?;
+        self.check_awake(&request)?;
         if let Some(id) = self.planned_block(&request, capturing)? {
             return Ok(id);
         }
@@ -221,7 +225,9 @@ impl Locked<'_> {
             return None;
         }
         let pools: Vec<_> = self.pools.use_on_oom.iter().filter_map(|id| self.pools.find(id)).collect();
-        for owner in pools {
+        for owner in
+            pools.into_iter().filter(|slot| self.pools.owner(*slot).asleep.is_none()).collect::<Vec<_>>()
+        {
             let there = Request { pool: PoolId { owner, ..request.pool }, ..*request };
             if let Some(id) = self.get_free_block(&there) {
                 *request = there;

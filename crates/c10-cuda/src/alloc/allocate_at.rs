@@ -60,6 +60,7 @@ impl Locked<'_> {
         }
         self.housekeep(stream)?;
         let request = self.request(requested, stream)?;
+        self.check_awake(&request)?;
         Ok(self.free_at(address, &request).map(|free| self.hand_out_at(free, address, &request)))
     }
 

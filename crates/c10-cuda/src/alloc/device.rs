@@ -9,14 +9,16 @@
 //!   its unmapped set those that are not mapped. A block that is not free is mapped.
 //! - **I4.** A block's `event_count` is the number of its entries in the event queues. A block that is handed
 //!   out has none. A freed block with streams left in `stream_uses` is listed once, in `unrecorded`, `stranded` or
-//!   `deferred`. `graph_uses` are uses of blocks that are not free. An entry of `raw` leads to a block that is handed out, at its address.
+//!   `deferred`. `graph_uses` are uses of blocks that are not free. An entry of `raw` leads to a block that is handed
+//!   out, at its address.
 //! - **I5.** The statistics are the sums over the blocks and segments.
-//! - **I6.** `total_allocated` is the sum of all mapped blocks, and what the driver has given and not got back.
-//!
+//! - **I6.** `total_allocated` is the sum of all mapped blocks but for pages that sleep, and what the driver has given
+//!   and not got back.
 //! - **I7.** A private pool is there while it has a use, a segment, a scope or an allocation under way, and is
 //!   freeable when it has no use. Its `segments` are those of its blocks.
 //! - **I8.** A block that is placed by a plan lies inside the arena, overlaps no other there, has no neighbours, is not
 //!   free, and is in no free set.
+//! - **I9.** Pages sleep only in segments of a pool that does. Nothing is allocated from such a pool.
 //!
 //! `invariants.rs` checks them by these numbers, in debug builds whenever the lock is given up.
 //!

@@ -171,6 +171,17 @@ impl DeviceState {
                 of_pool.increase(is_small, size);
             }
         }
+        for (_, head) in self.heads() {
+            let Some(expandable) = head.expandable else { continue };
+            let asleep = self.expandable[expandable].asleep_bytes() as i64;
+            if asleep > 0 {
+                let id = self.pools.id_of(head.pool);
+                assert!(self.pools.owner(head.pool.owner).asleep.is_some(), "I9: {head:?} sleeps alone");
+                sums.reserved_bytes.decrease(head.pool.is_small, asleep);
+                let of_pool = sums.reserved_bytes_by_private_pools.entry(id).or_default();
+                of_pool.decrease(head.pool.is_small, asleep);
+            }
+        }
         if let Some((start, end)) = self.arena.as_ref().and_then(Arena::range) {
             sums.segment.increase(false, 1);
             sums.reserved_bytes.increase(false, (end - start) as i64);
@@ -213,7 +224,8 @@ impl DeviceState {
         let mapped = self.blocks.iter().filter(|(_, block)| is_own(block));
         let segments: u64 = mapped.map(|(_, block)| block.size).sum();
         let arena = self.arena.as_ref().and_then(Arena::range).map_or(0, |(start, end)| end - start);
-        assert_eq!(self.total_allocated, segments + arena, "I6");
+        let asleep: u64 = self.expandable.iter().map(|(_, segment)| segment.asleep_bytes()).sum();
+        assert_eq!(self.total_allocated, segments - asleep + arena, "I6");
     }
 
     fn check_i8_placed(&self) {

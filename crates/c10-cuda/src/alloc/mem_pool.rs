@@ -92,6 +92,10 @@ impl MemPool {
         self.id
     }
 
+    pub(crate) fn allocator(&self) -> &CachingAllocator {
+        &self.allocator
+    }
+
     /// Its device.
     pub fn device(&self) -> DeviceIndex {
         self.device

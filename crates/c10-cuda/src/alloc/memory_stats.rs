@@ -1,6 +1,6 @@
 //! [`memory_stats`]: the statistics under the names of `torch.cuda.memory_stats`.
 
-use c10_core::stat::Stat;
+use c10_core::stat::{Stat, StatArray};
 
 use super::DeviceStats;
 
@@ -15,10 +15,14 @@ use super::DeviceStats;
 pub fn memory_stats(stats: &DeviceStats) -> Vec<(String, i64)> {
     let mut all = Vec::new();
     for (name, array) in stats.arrays() {
-        for (pool, stat) in [("all", &array.all), ("large_pool", &array.large), ("small_pool", &array.small)]
-        {
-            push(&mut all, &format!("{name}.{pool}"), stat);
-        }
+        push_array(&mut all, name, array);
+    }
+    for (pool, array) in &stats.reserved_bytes_by_private_pools {
+        push_array(
+            &mut all,
+            &format!("reserved_bytes_by_private_pools.{}_{}", pool.first, pool.second),
+            array,
+        );
     }
     push(&mut all, "oversize_allocations", &stats.oversize_allocations);
     push(&mut all, "oversize_segments", &stats.oversize_segments);
@@ -34,6 +38,12 @@ pub fn memory_stats(stats: &DeviceStats) -> Vec<(String, i64)> {
     all.extend(counters.map(|(name, value)| (name.to_owned(), value)));
     all.sort();
     all
+}
+
+fn push_array(all: &mut Vec<(String, i64)>, name: &str, array: &StatArray) {
+    for (pool, stat) in [("all", &array.all), ("large_pool", &array.large), ("small_pool", &array.small)] {
+        push(all, &format!("{name}.{pool}"), stat);
+    }
 }
 
 fn push(all: &mut Vec<(String, i64)>, name: &str, stat: &Stat) {

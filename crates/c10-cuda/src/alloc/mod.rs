@@ -57,6 +57,7 @@ mod raw;
 mod uncached;
 mod async_pool;
 mod ipc;
+mod suspend;
 mod fraction;
 mod queries;
 mod stats;
@@ -85,6 +86,7 @@ pub use pool_allocator::PoolAllocator;
 pub use snapshot::{BlockInfo, BlockState, SegmentInfo, Snapshot};
 pub use stats::DeviceStats;
 pub use summary::memory_summary;
+pub use suspend::SuspendedContents;
 pub use trace::{CompileContext, History, TraceAction, TraceEntry, TraceTracker};
 pub(crate) use trace_ring::now as clock_now;
 

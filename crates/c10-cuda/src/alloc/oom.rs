@@ -7,6 +7,7 @@ use super::allocate::{Refused, Request};
 use super::callbacks::Callbacks;
 use super::device::Locked;
 use super::expandable::NoAddresses;
+use super::mempool_id::MempoolId;
 use super::report::report_out_of_memory;
 use super::trace::TraceAction;
 use crate::driver::{DriverError, MemoryInfo};
@@ -30,6 +31,7 @@ pub(crate) fn refuse(locked: Locked<'_>, refused: Refused, callbacks: &Callbacks
     let device = locked.device.index;
     let error = match refused {
         Refused::Driver(error) => Err(error),
+        Refused::Suspended(pool) => Ok(suspended(pool)),
         Refused::NoAddresses(numbers) => Ok(no_addresses(device, &numbers)),
         Refused::TooLarge(requested) => Ok(too_large(device, requested)),
         Refused::Rejected(request) => rejected(locked, &request, callbacks),
@@ -76,6 +78,12 @@ pub(crate) fn too_large(device: DeviceIndex, requested: u64) -> Error {
     )
 }
 
+/// The error of a request that goes to a pool with no memory behind it.
+fn suspended(pool: MempoolId) -> Error {
+    let text = format!("the pool {pool} is suspended: allocations from it come after `resume_pool`");
+    Error::new(ErrorKind::InvalidArgument, text)
+}
+
 /// The error of a request for which there are no addresses left.
 fn no_addresses(device: DeviceIndex, numbers: &NoAddresses) -> Error {
     let NoAddresses { error, bytes, segments, reserved } = *numbers;
@@ -115,7 +123,9 @@ pub(crate) fn tell(numbers: &OutOfMemory, callbacks: &Callbacks) {
 
 fn numbers(locked: &Locked<'_>, request: &Request) -> Result<OutOfMemory, DriverError> {
     let free = locked.pools.private_pools().flat_map(|pool| pool.free.iter(&locked.blocks));
-    let private = free.map(|id| locked.blocks[id].size).sum();
+    let blocks = free.map(|id| &locked.blocks[id]);
+    let awake = blocks.filter(|block| locked.pools.owner(block.pool.owner).asleep.is_none());
+    let private = awake.map(|block| block.size).sum();
     let MemoryInfo { free, total } = locked.driver().memory_info(locked.device.index)?;
     Ok(OutOfMemory {
         device: locked.device.index,
@@ -149,7 +159,7 @@ fn text(numbers: &OutOfMemory, hint: &str) -> String {
         format_size(numbers.device_total),
         format_size(numbers.device_free),
         format_size(allocated),
-        format_size(numbers.reserved - allocated),
+        format_size(numbers.reserved.saturating_sub(allocated)),
     )
 }
 

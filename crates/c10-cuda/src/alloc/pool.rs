@@ -11,6 +11,7 @@ use super::mempool_id::MempoolId;
 use super::pool_allocator::PoolAllocator;
 use super::pool_order::PoolOrder;
 use super::scopes::Scope;
+use super::suspend::Kept;
 use crate::config::OrderOfEquals;
 use crate::sync::Arc;
 
@@ -46,6 +47,12 @@ pub(crate) struct PoolOwner {
     pub(crate) allocator: Option<Arc<dyn PoolAllocator>>,
     /// Whether its blocks are handed out whole.
     pub(crate) no_split: bool,
+    /// Whether its memory comes from expandable segments, whatever the settings say.
+    pub(crate) expandable: bool,
+    /// Whether its memory was given back while its blocks stay, and what of their contents was kept.
+    pub(crate) asleep: Option<Kept>,
+    /// By what it is suspended and resumed together with others.
+    pub(crate) tag: Option<String>,
     /// Whether it is to be emptied when no capture is under way any more.
     pub(crate) empty_later: bool,
 }
@@ -61,6 +68,9 @@ impl PoolOwner {
             pins: 0,
             allocator: None,
             no_split: false,
+            expandable: false,
+            asleep: None,
+            tag: None,
             empty_later: false,
         }
     }

@@ -242,6 +242,6 @@ impl DeviceState {
     }
 }
 
-fn refused(call: &str, id: MempoolId, why: &str) -> Error {
+pub(crate) fn refused(call: &str, id: MempoolId, why: &str) -> Error {
     Error::new(ErrorKind::InvalidArgument, format!("{call}: the pool {id} {why}"))
 }

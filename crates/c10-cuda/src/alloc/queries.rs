@@ -59,6 +59,13 @@ impl CachingAllocator {
         self.with_stats(device, |stats| stats.reserved_bytes.all.peak as u64)
     }
 
+    /// [`memory_allocated`](Self::memory_allocated) and [`memory_reserved`](Self::memory_reserved) at one time.
+    pub fn memory_in_use(&self, device: DeviceIndex) -> Result<(u64, u64)> {
+        let locked = self.device(device)?.lock();
+        let stats = &locked.stats;
+        Ok((stats.allocated_bytes.all.current as u64, stats.reserved_bytes.all.current as u64))
+    }
+
     /// What the driver says of the device's memory (`torch.cuda.mem_get_info`). What is in use and not
     /// [reserved](Self::memory_reserved) belongs to contexts, libraries and other processes.
     pub fn mem_get_info(&self, device: DeviceIndex) -> Result<MemoryInfo> {
@@ -76,6 +83,7 @@ impl CachingAllocator {
         let driver_free = device.driver.memory_info(device.index)?.free;
         let locked = device.lock();
         let free = locked.pools.iter().flat_map(|pool| pool.free.iter(&locked.blocks));
+        let free = free.filter(|id| locked.pools.owner(locked.blocks[*id].pool.owner).asleep.is_none());
         Ok(free.map(|id| locked.blocks[id].size).max().unwrap_or(0).max(driver_free))
     }
 

@@ -59,7 +59,9 @@ impl Locked<'_> {
             if self.pools.scopes.iter().any(is_recording) {
                 break;
             }
-            result = result.and(self.release_pool_blocks(PoolId { owner, is_small }));
+            let pool = PoolId { owner, is_small };
+            result = result.and(self.release_pool_blocks(pool));
+            result = result.and(self.release_unmapped_of(pool));
         }
         if let Some(owner) = self.pools.find(id) {
             self.end_if_over(owner);

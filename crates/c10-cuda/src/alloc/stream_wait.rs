@@ -81,9 +81,6 @@ impl Locked<'_> {
                     place += 1;
                 }
             }
-            if self.event_queues[at].1.is_empty() {
-                self.event_queues.remove(at);
-            }
         }
         for id in std::mem::take(&mut self.unrecorded) {
             let block = &mut self.blocks[id];

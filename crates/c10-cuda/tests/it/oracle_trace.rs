@@ -58,7 +58,7 @@ pub(crate) fn play(mib: u64, settings: &str, commands: &str) -> Vec<String> {
 impl Player {
     pub(crate) fn new(devices: usize, mib: u64, settings: &str) -> Self {
         let machine = SimConfig { free_waits: false, ..SimConfig::with_devices(devices, mib << 20) };
-        let sim = SimDriver::new(machine.log_calls(100_000));
+        let sim = SimDriver::new(machine.log_calls(100_000).race_detector());
         let config = Config { search_after_synchronize: false, ..Config::parse(settings).unwrap() };
         let cuda = CachingAllocator::new(sim.clone(), config).unwrap();
         Self {

@@ -269,6 +269,12 @@ fn two_mappings_of_one_memory_are_one_memory() {
     ");
     fill(&*sim, held.base.offset(2 * MIB + 200), 1, 64, b).unwrap();
     assert_eq!(kinds(&sim), []);
+    // One mapping goes while the memory is used by the other.
+    sim.stream_synchronize(a).unwrap();
+    unmap(&*sim, held.base, 2 * MIB).unwrap();
+    assert_eq!(kinds(&sim), []);
+    unmap(&*sim, held.base.offset(2 * MIB), 2 * MIB).unwrap();
+    assert_eq!(kinds(&sim), [RaceKind::FreedUnderUse, RaceKind::FreedUnderUse]);
 }
 
 #[test]

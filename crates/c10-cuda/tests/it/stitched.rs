@@ -1,12 +1,15 @@
 //! Stitched placement: what it reserves, what it maps and when, what is lent, and what comes of failures on the way.
 
+use std::sync::Arc;
+
 use c10_core::{DataPtr, Stream};
 use c10_cuda::alloc::{BlockState, MempoolId, PoolFilter};
 use c10_cuda::driver::sim::{FaultPlan, FaultRule, FaultWhen, SimConfig};
-use c10_cuda::driver::{DevicePtr, Status};
+use c10_cuda::driver::{DevicePtr, Driver, Status};
 use c10_cuda::{Config, ErrorKind, Placement};
 use proptest::prelude::*;
 
+use crate::own_memory::OwnMemory;
 use crate::program::{Machine, Op, config, ops};
 use crate::rig::{GIB, MIB, Rig, address};
 use crate::support::{fill, read};
@@ -265,6 +268,24 @@ fn private_pools_have_homes_of_their_own_and_no_windows() {
     assert!(rig.reserved() >= before + 30 * MIB, "what is free in the pool is the pool's");
     drop((inside, large, outside));
     // The scope was a use of its own.
+    rig.cuda.release_pool(0, id).unwrap();
+    rig.cuda.release_pool(0, id).unwrap();
+    rig.cuda.empty_cache().unwrap();
+    assert_eq!((rig.reserved(), rig.driver_used()), (0, 0));
+}
+
+#[test]
+fn a_pool_with_memory_of_its_own_keeps_to_it() {
+    let rig = rig(GIB);
+    let (id, log) = (MempoolId { first: 0, second: 3 }, Arc::default());
+    let own = OwnMemory::logged(Arc::clone(&rig.sim) as Arc<dyn Driver>, Arc::clone(&log));
+    rig.cuda.create_or_incref_pool(0, id, Some(Arc::new(own))).unwrap();
+    rig.cuda.begin_allocate_to_pool(0, id, PoolFilter::All).unwrap();
+    let inside = [rig.allocate(3 * MIB), rig.allocate(30 * MIB)];
+    rig.cuda.end_allocate_to_pool(0, id).unwrap();
+    assert_eq!(*log.lock().unwrap(), ["own alloc 20971520", "own alloc 31457280"]);
+    assert_eq!(count(&calls(&rig), "create"), 0);
+    drop(inside);
     rig.cuda.release_pool(0, id).unwrap();
     rig.cuda.release_pool(0, id).unwrap();
     rig.cuda.empty_cache().unwrap();

@@ -169,4 +169,11 @@ fn statistics_have_pytorchs_names() {
     let names: Vec<_> = memory_stats(&varied()).into_iter().map(|(key, _)| key).collect();
     assert!(names.is_sorted());
     insta::assert_snapshot!(names.join("\n"));
+    let mut stats = DeviceStats::default();
+    let pool = c10_cuda::alloc::MempoolId { first: 0, second: 7 };
+    stats.reserved_bytes_by_private_pools.insert(pool, array([5, 6, 7, 2], [4, 4, 4, 0], [1, 2, 3, 2]));
+    let of_pool: Vec<_> =
+        memory_stats(&stats).into_iter().filter(|(key, _)| key.contains("pools.")).collect();
+    assert_eq!(of_pool.len(), 12);
+    assert!(of_pool.contains(&("reserved_bytes_by_private_pools.0_7.large_pool.peak".into(), 4)));
 }

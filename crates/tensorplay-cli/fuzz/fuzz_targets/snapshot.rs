@@ -8,12 +8,11 @@
 mod snapshot;
 
 use libfuzzer_sys::fuzz_target;
-use snapshot::read::read_snapshot;
-use snapshot::{Limits, initial_state};
+use snapshot::{Limits, Wanted, initial_state, read_snapshot};
 
 fuzz_target!(|bytes: &[u8]| {
     let limits = Limits { input_bytes: 1 << 22, memory_bytes: 1 << 22, depth: 64 };
-    if let Ok(snapshot) = read_snapshot(bytes, limits) {
+    if let Ok(snapshot) = read_snapshot(bytes, limits, Wanted::Stacks) {
         for device in 0..snapshot.device_count() {
             drop(initial_state(&snapshot, device));
         }

@@ -37,6 +37,16 @@ pub(crate) struct ReplayArgs {
     /// A plan that `tensorplay plan` has made: requests go where it says, and what it does not have as ever.
     #[arg(long, value_name = "PLAN", conflicts_with = "oracle")]
     pub(crate) plan: Option<PathBuf>,
+    /// Writes the replay as a snapshot: what the allocator did, with the recording's times and stacks, for this
+    /// command or for PyTorch's viewer.
+    #[arg(long, value_name = "PICKLE", conflicts_with = "oracle")]
+    pub(crate) snapshot: Option<PathBuf>,
+    /// Writes the replay as trace events for Perfetto or chrome://tracing.
+    #[arg(long, value_name = "JSON", conflicts_with = "oracle")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Says on the standard error how long reading and replaying took.
+    #[arg(long, conflicts_with = "oracle")]
+    pub(crate) timing: bool,
     /// How the report is written.
     #[arg(long, value_enum, default_value_t = Format::Text, conflicts_with = "oracle")]
     pub(crate) format: Format,

@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use c10_cuda::alloc::Snapshot;
 use c10_cuda::{DeviceStats, Error};
 
 use super::chart::Timeline;
@@ -25,6 +26,8 @@ pub(super) struct Compared {
     pub(super) first_difference: Option<Difference>,
     pub(super) stats: DeviceStats,
     pub(super) timeline: Timeline,
+    /// The allocator's own history, if it is wanted.
+    pub(super) recorded: Option<Snapshot>,
 }
 
 impl Compared {
@@ -46,6 +49,7 @@ pub(super) fn compare(
     let mut comparison = Comparison::new(history, stage)?;
     let mut timeline = Timeline::new(history.trace.len());
     for (index, event) in history.trace.iter().enumerate() {
+        comparison.player.at(event);
         comparison.step(index, event)?;
         timeline.note(index, comparison.player.bytes()?);
         progress.step();
@@ -58,6 +62,7 @@ pub(super) fn compare(
         first_difference: comparison.first_difference,
         stats: comparison.player.stats()?,
         timeline,
+        recorded: comparison.player.recorded()?,
     })
 }
 
@@ -90,6 +95,7 @@ impl<'a> Comparison<'a> {
     fn new(history: &'a History<'a>, stage: &Stage<'_>) -> Result<Self, Error> {
         let mut player = Player::new(stage)?;
         player.restore(history)?;
+        player.record(stage);
         let mut held = Segments::default();
         history.initial.segments.iter().for_each(|segment| held.restore(segment));
         let order = stage.config.order_of_equals;

@@ -9,7 +9,7 @@ use crate::size::ByteSize;
 pub(super) const LARGEST_DEVICE: u64 = 1 << 46;
 
 /// The configuration of `--conf`, if the allocator can work with it.
-pub(super) fn configuration(text: &str) -> Result<Config, String> {
+pub(crate) fn configuration(text: &str) -> Result<Config, String> {
     let config = Config::parse(text).and_then(supported);
     config.map_err(|error| format!("--conf: {error}"))
 }

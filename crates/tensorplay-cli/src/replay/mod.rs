@@ -14,6 +14,8 @@ mod lane;
 mod growable;
 mod pools;
 mod segments;
+mod recorder;
+mod address_map;
 mod player;
 mod comparison;
 mod what_if;
@@ -33,8 +35,13 @@ mod number;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use args::ReplayArgs;
+pub(crate) use args::{Format, ReplayArgs};
+pub(crate) use given::configuration;
 pub(crate) use planning::{PlanArgs, run_plan};
+pub(crate) use recording::Recording;
+pub(crate) use report::{Mode, OutOfMemory, Peaks};
+pub(crate) use run::{Failure, device_memory, recordings, replay_all};
+pub(crate) use terms::{Replayed, Terms};
 
 use std::process::ExitCode;
 

@@ -6,10 +6,8 @@ use std::fmt::Write;
 use super::chart::Timeline;
 use super::recording::Recording;
 use super::report::{Comparison, DeviceReport, OrderOfEquals, OutOfMemory, PlanUse, Replay, ReplayReport};
+use crate::prose::{counted, grouped, wrapped};
 use crate::size::ByteSize;
-
-/// Lines of prose are broken here.
-const WIDTH: usize = 90;
 
 /// The page.
 pub(crate) fn page(report: &ReplayReport) -> String {
@@ -61,21 +59,7 @@ impl Page {
 
     /// Prose of several lines; `first` stands before the first, and as much space before the others.
     fn prose(&mut self, first: &str, text: &str) {
-        let mut line = first.to_owned();
-        let mut is_empty = true;
-        for word in words(text) {
-            if !is_empty && line.len() + word.len() >= WIDTH {
-                self.line(&line);
-                line = " ".repeat(first.len());
-                is_empty = true;
-            }
-            if !is_empty {
-                line.push(' ');
-            }
-            line += &word;
-            is_empty = false;
-        }
-        self.line(&line);
+        self.text += &wrapped(first, text);
     }
 
     /// What came of it, in one sentence or two.
@@ -234,20 +218,6 @@ impl Page {
     }
 }
 
-/// The words of a text, each number with its unit.
-fn words(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        let is_unit =
-            matches!(word.trim_end_matches(['.', ',', ';']), "B" | "bytes" | "KiB" | "MiB" | "GiB" | "TiB");
-        match words.last_mut() {
-            Some(number) if is_unit => *number += &format!(" {word}"),
-            _ => words.push(word.to_owned()),
-        }
-    }
-    words
-}
-
 /// How a comparison came out.
 fn compared(comparison: &Comparison) -> String {
     let Comparison { placements, segments, first_difference } = comparison;
@@ -291,23 +261,4 @@ fn out_of_memory(refused: &OutOfMemory, replay: &Replay, events: usize) -> Strin
         None => "while what was live at the start is allocated".into(),
     };
     format!("{memory}: out of memory {place}, on a request for {size}.")
-}
-
-/// `1 event`, `23,105 events`.
-pub(super) fn counted(count: impl ToString, noun: &str) -> String {
-    let count = count.to_string();
-    format!("{} {noun}{}", grouped(&count), if count == "1" { "" } else { "s" })
-}
-
-/// A number with commas between its thousands.
-pub(super) fn grouped(number: impl ToString) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

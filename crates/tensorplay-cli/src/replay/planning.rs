@@ -14,7 +14,6 @@ use super::given;
 use super::growable::Growable;
 use super::history::History;
 use super::lane::Lanes;
-use super::page::{counted, grouped};
 use super::player::Stage;
 use super::recording;
 use super::run::{Failure, check};
@@ -22,9 +21,10 @@ use super::settings::recorded_config;
 use super::what_if::requests;
 use crate::output;
 use crate::progress::Progress;
+use crate::prose::{counted, grouped};
 use crate::size::ByteSize;
 use crate::snapshot::{
-    self, AllocatorSettings, InitialState, InputError, Snapshot, initial_state, read_file,
+    self, AllocatorSettings, InitialState, InputError, Snapshot, Wanted, initial_state, read_file,
 };
 
 /// Plans where the requests of a snapshot go, so that they need as little memory as can be found.
@@ -64,7 +64,7 @@ fn plan(args: &PlanArgs) -> Result<String, Failure> {
     let input = |reason| Failure::Input(InputError::new(file, reason));
     let snapshot = {
         let _reading = Progress::endless("Reading");
-        read_file(file, snapshot::Limits::default()).map_err(Failure::Input)?
+        read_file(file, snapshot::Limits::default(), Wanted::Memory).map_err(Failure::Input)?
     };
     let device = choose_device(&snapshot, args)?;
     let initial = initial_state(&snapshot, device).map_err(input)?;
@@ -124,6 +124,7 @@ fn recorded(snapshot: &Snapshot, initial: &InitialState, percent: u8) -> Result<
         memory: given::LARGEST_DEVICE,
         lanes: &lanes.all,
         keeps_changes: false,
+        records: None,
     };
     let events = (history.trace.len() as u128 * u128::from(percent) / 100) as usize;
     requests(&history, &stage, events, &Progress::new("Replaying", events))

@@ -7,16 +7,20 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use c10_core::{DataPtr, DeviceIndex, DeviceType, Stream};
-use c10_cuda::alloc::{BlockInfo, BlockState, MempoolId, SegmentInfo, TraceAction, TraceEntry, TraceTracker};
+use c10_cuda::alloc::{
+    BlockInfo, BlockState, MempoolId, SegmentInfo, Snapshot, TraceAction, TraceEntry, TraceTracker,
+};
 use c10_cuda::driver::sim::{SimConfig, SimDriver};
 use c10_cuda::driver::{DevicePtr, Driver, Status, StreamHandle};
 use c10_cuda::plan::{PlanStats, Recording};
 use c10_cuda::{CachingAllocator, Config, DeviceStats, Error, ErrorKind, Runtime};
 
+use super::address_map::AddressMap;
 use super::history::History;
 use super::lane::Lane;
+use super::recorder::Recorder;
 use super::segments::SegmentChange;
-use crate::snapshot::{self, InitialSegment};
+use crate::snapshot::{self, Event, InitialSegment, Stacks};
 
 /// What came of an allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +43,8 @@ pub(super) struct Stage<'a> {
     pub(super) lanes: &'a [Lane],
     /// Whether [`Player::segment_changes`] is wanted.
     pub(super) keeps_changes: bool,
+    /// Whether [`Player::recorded`] is wanted: then the stacks of the recording.
+    pub(super) records: Option<&'a Arc<Stacks>>,
 }
 
 /// A device of a recording, simulated. It holds what is live now, and nothing of what was before.
@@ -48,10 +54,12 @@ pub(super) struct Player {
     runtime: Runtime,
     allocator: CachingAllocator,
     /// By the address that they had in the recording.
-    live: HashMap<u64, DataPtr>,
+    live: AddressMap<DataPtr>,
     /// Blocks that were given back while other streams used them, by recorded address.
-    waiting: HashMap<u64, Waiting>,
-    streams: HashMap<Lane, Stream>,
+    waiting: AddressMap<Waiting>,
+    /// In the lanes' order.
+    streams: Vec<(Lane, Stream)>,
+    recorder: Option<Recorder>,
     /// Since they were last taken, where they are wanted.
     changes: Changes,
 }
@@ -89,22 +97,23 @@ impl Player {
         if stage.keeps_changes {
             allocator.attach_trace_tracker(tracker(&changes));
         }
-        let mut streams = HashMap::new();
+        let mut streams = Vec::with_capacity(stage.lanes.len());
         for lane in stage.lanes {
             let stream = match *lane {
                 Lane::FIRST => Stream::default_of(DeviceType::Cuda, device),
                 _ => runtime.external_stream(driver.stream_create(device, 0)?)?,
             };
-            streams.insert(*lane, stream);
+            streams.push((*lane, stream));
         }
         Ok(Self {
             device,
             driver,
             runtime,
             allocator,
-            live: HashMap::new(),
-            waiting: HashMap::new(),
+            live: AddressMap::default(),
+            waiting: AddressMap::default(),
             streams,
+            recorder: None,
             changes,
         })
     }
@@ -129,6 +138,28 @@ impl Player {
         }
         self.segment_changes();
         Ok(())
+    }
+
+    /// Begins to record, if the stage says so.
+    pub(super) fn record(&mut self, stage: &Stage<'_>) {
+        self.recorder = stage.records.map(|stacks| Recorder::start(&self.allocator, stacks));
+    }
+
+    /// Says which event is carried out next.
+    pub(super) fn at(&self, event: &Event) {
+        if let Some(recorder) = &self.recorder {
+            recorder.at(event);
+        }
+    }
+
+    /// What was recorded, on the streams of the recording.
+    pub(super) fn recorded(&mut self) -> Result<Option<Snapshot>, Error> {
+        let Some(recorder) = self.recorder.take() else { return Ok(None) };
+        let mut streams = HashMap::new();
+        for (lane, stream) in &self.streams {
+            streams.insert(self.runtime.handle(*stream)?.raw, lane.stream);
+        }
+        Ok(Some(recorder.finish(&self.allocator, &streams)))
     }
 
     /// Carries out an allocation that the recording placed at `recorded`. The segments that it obtains are put
@@ -229,8 +260,7 @@ impl Player {
 
     /// Bytes that the program holds, and bytes of all segments.
     pub(super) fn bytes(&self) -> Result<(u64, u64), Error> {
-        let allocated = self.allocator.memory_allocated(self.device)?;
-        Ok((allocated, self.allocator.memory_reserved(self.device)?))
+        self.allocator.memory_in_use(self.device)
     }
 
     /// The statistics now.
@@ -256,7 +286,8 @@ impl Player {
     }
 
     fn stream(&self, lane: Lane) -> Stream {
-        *self.streams.get(&lane).expect("the stage names every lane of the history")
+        let at = self.streams.binary_search_by_key(&lane, |(lane, _)| *lane);
+        self.streams[at.expect("the stage names every lane of the history")].1
     }
 }
 

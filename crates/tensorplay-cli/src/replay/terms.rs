@@ -1,10 +1,12 @@
 //! [`Terms`]: under which configuration, with how much memory, and to what end a history is replayed.
 
 use std::cmp::Ordering;
+use std::panic::resume_unwind;
+use std::thread;
 
 use c10_core::DeviceIndex;
 use c10_core::stat::StatArray;
-use c10_cuda::alloc::memory_summary;
+use c10_cuda::alloc::{self, memory_summary};
 use c10_cuda::{Config, DeviceStats, Error, OrderOfEquals, Placement, Reserve};
 
 use super::chart::Timeline;
@@ -15,29 +17,59 @@ use super::history::History;
 use super::lane::Lanes;
 use super::player::Stage;
 use super::report::{self, Comparison, Mode, Peaks, PlanUse, Replay};
+use super::settings::{for_comparison, recorded_config};
 use super::what_if::{Tried, what_if};
-use crate::progress::Progress;
+use crate::progress::{Bar, Progress};
 use crate::snapshot::{Action, AllocatorSettings, InitialState, Snapshot};
 
 /// The unit of physical memory.
 const PAGE: u64 = 2 << 20;
 
 /// What is run on each device.
-pub(super) struct Terms {
-    pub(super) config: Config,
+pub(crate) struct Terms {
+    pub(crate) config: Config,
     /// In bytes; unlimited unless given.
-    pub(super) memory: Option<u64>,
-    pub(super) mode: Mode,
+    pub(crate) memory: Option<u64>,
+    pub(crate) mode: Mode,
     /// What is to be known about the configuration.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
+    /// Whether the allocator's own history is wanted.
+    pub(crate) records: bool,
+}
+
+/// What running a history again gave.
+pub(crate) struct Replayed {
+    /// For the report.
+    pub(crate) replay: Replay,
+    /// At the end.
+    pub(crate) stats: DeviceStats,
+    /// The allocator's own history, if it was wanted.
+    pub(crate) recorded: Option<alloc::Snapshot>,
 }
 
 impl Terms {
+    /// The terms for a snapshot: the configuration that is given, else the recording's.
+    pub(crate) fn new(snapshot: &Snapshot, given: Option<Config>, memory: Option<u64>, mode: Mode) -> Self {
+        let recorded = recorded_config(snapshot);
+        let notes = if given.is_none() { recorded.notes } else { Vec::new() };
+        let config = match mode {
+            Mode::Comparison => for_comparison(&recorded.config),
+            // What PyTorch would do is asked.
+            Mode::WhatIf => Config { search_after_synchronize: false, ..given.unwrap_or(recorded.config) },
+        };
+        Self { config, memory, mode, notes, records: false }
+    }
+
     /// Replays one device's history.
     ///
     /// # Errors
     /// What the allocator refuses other than for want of memory.
-    pub(super) fn replay(&self, snapshot: &Snapshot, initial: &InitialState) -> Result<Replay, Error> {
+    pub(crate) fn replay(
+        &self,
+        snapshot: &Snapshot,
+        initial: &InitialState,
+        bar: &Bar,
+    ) -> Result<Replayed, Error> {
         let lanes = Lanes::new(snapshot, initial);
         let growable = Growable::new(snapshot, initial, &lanes);
         let default = AllocatorSettings::default();
@@ -45,12 +77,17 @@ impl Terms {
         let trace = snapshot.trace(initial.device);
         let history = History { trace, initial, lanes: &lanes, growable: &growable, settings };
         match self.mode {
-            Mode::Comparison => self.compare(&history),
-            Mode::WhatIf => self.what_if(&history),
+            Mode::Comparison => self.compare(&history, snapshot),
+            Mode::WhatIf => self.what_if(&history, snapshot, bar),
         }
     }
 
-    fn stage<'a>(&self, history: &History<'a>, order_of_equals: OrderOfEquals) -> Stage<'a> {
+    fn stage<'a>(
+        &self,
+        history: &History<'a>,
+        snapshot: &'a Snapshot,
+        order_of_equals: OrderOfEquals,
+    ) -> Stage<'a> {
         Stage {
             config: Config {
                 order_of_equals,
@@ -61,6 +98,7 @@ impl Terms {
             memory: self.memory.unwrap_or(given::LARGEST_DEVICE),
             lanes: &history.lanes.all,
             keeps_changes: self.mode == Mode::Comparison,
+            records: self.records.then_some(&snapshot.stacks),
         }
     }
 
@@ -76,31 +114,41 @@ impl Terms {
         self.config.expandable_segments_reserve.or(Some(Reserve::Bytes(addresses)))
     }
 
-    /// Replays in both orders of equals, and takes the one that agrees with the recording on the most.
-    fn compare(&self, history: &History<'_>) -> Result<Replay, Error> {
-        let compare = |what, order| {
-            compare(history, &self.stage(history, order), &Progress::new(what, history.trace.len()))
+    /// Replays in both orders of equals at a time, and takes the one that agrees with the recording on the most.
+    fn compare(&self, history: &History<'_>, snapshot: &Snapshot) -> Result<Replayed, Error> {
+        let progress = Progress::new("Replaying", 2 * history.trace.len());
+        let bar = progress.share();
+        let compare = |order| {
+            let stage = self.stage(history, snapshot, order);
+            compare(history, &stage, &bar.of("Replaying", history.trace.len()))
         };
-        let address = compare("Replaying, 1 of 2", OrderOfEquals::Address)?;
-        let registration = compare("Replaying, 2 of 2", OrderOfEquals::Registration)?;
+        let (address, registration) = thread::scope(|scope| {
+            let address = scope.spawn(|| compare(OrderOfEquals::Address));
+            let registration = compare(OrderOfEquals::Registration);
+            (address.join().unwrap_or_else(|panic| resume_unwind(panic)), registration)
+        });
+        let (address, registration) = (address?, registration?);
         let (order, best) = match address.agreement().cmp(&registration.agreement()) {
             Ordering::Equal => (report::OrderOfEquals::Either, address),
             Ordering::Greater => (report::OrderOfEquals::Address, address),
             Ordering::Less => (report::OrderOfEquals::Registration, registration),
         };
-        let Compared { placements, segments, first_difference, stats, timeline } = best;
+        let Compared { placements, segments, first_difference, stats, timeline, recorded } = best;
         let comparison = Comparison { placements, segments, first_difference };
         let replay = self.report(history, order, &stats, timeline);
-        Ok(Replay { comparison: Some(comparison), ..replay })
+        let replay = Replay { comparison: Some(comparison), ..replay };
+        Ok(Replayed { replay, stats, recorded })
     }
 
-    fn what_if(&self, history: &History<'_>) -> Result<Replay, Error> {
-        let progress = Progress::new("Replaying", history.trace.len());
-        let tried = what_if(history, &self.stage(history, OrderOfEquals::Registration), &progress)?;
+    fn what_if(&self, history: &History<'_>, snapshot: &Snapshot, bar: &Bar) -> Result<Replayed, Error> {
+        let progress = bar.of("Replaying", history.trace.len());
+        let stage = self.stage(history, snapshot, OrderOfEquals::Registration);
+        let tried = what_if(history, &stage, &progress)?;
         let order = report::OrderOfEquals::Registration;
         let plan = self.plan_use(history, &tried);
         let replay = self.report(history, order, &tried.stats, tried.timeline);
-        Ok(Replay { out_of_memory: tried.out_of_memory, plan, ..replay })
+        let replay = Replay { out_of_memory: tried.out_of_memory, plan, ..replay };
+        Ok(Replayed { replay, stats: tried.stats, recorded: tried.recorded })
     }
 
     fn plan_use(&self, history: &History<'_>, tried: &Tried) -> Option<PlanUse> {

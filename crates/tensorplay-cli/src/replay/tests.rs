@@ -6,7 +6,7 @@ use super::recording::Recording;
 use super::report::*;
 use super::settings::{for_comparison, recorded_config};
 use super::terms::Terms;
-use crate::progress::Progress;
+use crate::progress::{Bar, Progress};
 use crate::snapshot::initial_state;
 use crate::snapshot::tests::load;
 
@@ -210,9 +210,10 @@ fn a_recording_that_begins_later_is_reproduced_too() {
         for part in 1..8 {
             snapshot.device_traces[0].drain(..events / 8);
             let config = for_comparison(&recorded_config(&snapshot).config);
-            let terms = Terms { config, memory: None, mode: Mode::Comparison, notes: Vec::new() };
+            let terms =
+                Terms { config, memory: None, mode: Mode::Comparison, notes: Vec::new(), records: false };
             let initial = initial_state(&snapshot, 0).unwrap();
-            let comparison = terms.replay(&snapshot, &initial).unwrap().comparison.unwrap();
+            let comparison = terms.replay(&snapshot, &initial, &Bar::Own).unwrap().replay.comparison.unwrap();
             assert_eq!(comparison.first_difference, None, "{name} from {part}/8");
             let placements = comparison.placements;
             assert_eq!(placements.as_recorded, placements.compared, "{name} from {part}/8");

@@ -5,6 +5,7 @@
 //! emptied the cache as far as the recording shows that. A request that was refused when recorded is tried, and
 //! given back at once where it is served.
 
+use c10_cuda::alloc::Snapshot;
 use c10_cuda::plan::{PlanStats, Recording};
 use c10_cuda::{DeviceStats, Error};
 
@@ -25,6 +26,8 @@ pub(super) struct Tried {
     pub(super) timeline: Timeline,
     /// How the plan did, where there is one, and what the requests were.
     pub(super) plan: Option<(PlanStats, Recording)>,
+    /// The allocator's own history, if it is wanted.
+    pub(super) recorded: Option<Snapshot>,
 }
 
 /// Runs the requests of a history on a stage, until one is refused.
@@ -38,13 +41,17 @@ pub(super) fn what_if(history: &History<'_>, stage: &Stage<'_>, progress: &Progr
     if is_planned {
         player.begin_recording()?;
     }
-    let out_of_memory = play(history, &mut player, &mut timeline, progress)?;
+    let mut out_of_memory = begin(history, &mut player)?;
+    if out_of_memory.is_none() {
+        player.record(stage);
+        out_of_memory = play(history, &mut player, &mut timeline, progress)?;
+    }
     let stats = player.stats()?;
     let plan = match player.plan_stats()? {
         Some(plan) => Some((plan, player.end_recording()?)),
         None => None,
     };
-    Ok(Tried { out_of_memory, stats, timeline, plan })
+    Ok(Tried { out_of_memory, stats, timeline, plan, recorded: player.recorded()? })
 }
 
 /// What the first `events` events of a history ask for, and what was live before them.
@@ -61,6 +68,7 @@ pub(super) fn requests(
     player.begin_recording()?;
     let mut timeline = Timeline::new(events);
     let part = History { trace: &history.trace[..events], ..*history };
+    begin(&part, &mut player)?;
     play(&part, &mut player, &mut timeline, progress)?;
     player.stats()?;
     player.end_recording()
@@ -72,11 +80,8 @@ fn play(
     timeline: &mut Timeline,
     progress: &Progress,
 ) -> Result<Option<OutOfMemory>, Error> {
-    let refused = begin(history, player)?;
-    if refused.is_some() {
-        return Ok(refused);
-    }
     for (index, event) in history.trace.iter().enumerate() {
+        player.at(event);
         if let Some(message) = step(history, player, index, event)? {
             return Ok(Some(OutOfMemory { event: Some(index), requested_bytes: event.size, message }));
         }

@@ -3,12 +3,17 @@
 //! Files of many versions of PyTorch differ in their keys. A key that decides what the allocator did must be
 //! there; the others have the defaults that the older versions lived by.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use super::Snapshot;
 use super::error::{ReadError, quote};
 use super::event::{Action, Event};
 use super::path::Path;
+use super::read::Wanted;
 use super::segment::{Block, BlockState, PoolId, SMALL_SEGMENT_BYTES, Segment};
 use super::settings::AllocatorSettings;
+use super::stacks::{Frame, StackId, Stacks};
 use super::values::{Value, ValueId, Values};
 
 /// Devices that a file may number.
@@ -20,12 +25,18 @@ type Result<T, E = ReadError> = std::result::Result<T, E>;
 ///
 /// # Errors
 /// The path of the value that is missing or of the wrong type.
-pub(crate) fn decode(values: &Values<'_>, root: ValueId, memory_bytes: usize) -> Result<Snapshot> {
-    let mut decoder = Decoder { values, left: memory_bytes };
+pub(crate) fn decode(
+    values: &Values<'_>,
+    root: ValueId,
+    memory_bytes: usize,
+    wanted: Wanted,
+) -> Result<Snapshot> {
+    let mut decoder = Decoder { values, left: memory_bytes, frames: FrameReader::new(wanted) };
     // `_snapshot()` gave the bare list of segments before there was a history.
     if let Some(segments) = values.sequence(root) {
         let segments = decoder.list(segments, &Path::Root, Decoder::segment)?;
-        return Ok(Snapshot { segments, ..Snapshot::default() });
+        let stacks = Arc::new(decoder.frames.stacks);
+        return Ok(Snapshot { segments, stacks, ..Snapshot::default() });
     }
     let [segments, traces, settings] =
         decoder.fields(root, &Path::Root, ["segments", "device_traces", "allocator_settings"])?;
@@ -48,13 +59,29 @@ pub(crate) fn decode(values: &Values<'_>, root: ValueId, memory_bytes: usize) ->
     }
     let settings_path = Path::Root.key("allocator_settings");
     let allocator_settings = settings.map(|id| decoder.settings(id, &settings_path)).transpose()?;
-    Ok(Snapshot { segments, device_traces, allocator_settings })
+    Ok(Snapshot { segments, device_traces, allocator_settings, stacks: Arc::new(decoder.frames.stacks) })
+}
+
+/// What was read of the frames.
+struct FrameReader {
+    wanted: Wanted,
+    stacks: Stacks,
+    /// By the numbers of the lists and dicts that they were read from.
+    lists: HashMap<ValueId, Option<StackId>>,
+    dicts: HashMap<ValueId, u32>,
+}
+
+impl FrameReader {
+    fn new(wanted: Wanted) -> Self {
+        Self { wanted, stacks: Stacks::default(), lists: HashMap::new(), dicts: HashMap::new() }
+    }
 }
 
 struct Decoder<'v, 'a> {
     values: &'v Values<'a>,
     /// Bytes of memory that may still be taken: a list that the file shares is small there and large here.
     left: usize,
+    frames: FrameReader,
 }
 
 impl<'v> Decoder<'v, '_> {
@@ -109,8 +136,8 @@ impl<'v> Decoder<'v, '_> {
 
     /// A block; `next` is the end of the one before it, where it lies in files that do not say.
     fn block(&mut self, id: ValueId, path: &Path<'_>, next: Option<u64>) -> Result<Block> {
-        let [address, size, requested_size, state, history] =
-            self.fields(id, path, ["address", "size", "requested_size", "state", "history"])?;
+        let names = ["address", "size", "requested_size", "state", "history", "frames"];
+        let [address, size, requested_size, state, history, frames] = self.fields(id, path, names)?;
         let address_path = path.key("address");
         let address = match address {
             Some(_) => self.u64(address, &address_path)?,
@@ -135,7 +162,8 @@ impl<'v> Decoder<'v, '_> {
             (_, None, Some(history)) => self.real_size(history, &path.key("history"))?.unwrap_or(size),
             (_, None, None) => size,
         };
-        Ok(Block { address, size, requested_size, state })
+        let stack = self.stack(frames, &path.key("frames"))?;
+        Ok(Block { address, size, requested_size, state, stack })
     }
 
     /// The requested size in files from before 2.0: that of the newest owner in a block's history.
@@ -151,8 +179,9 @@ impl<'v> Decoder<'v, '_> {
     }
 
     fn event(&mut self, id: ValueId, path: &Path<'_>) -> Result<Event> {
-        let [action, addr, device_free, size, stream, time_us, pool_id] =
-            self.fields(id, path, ["action", "addr", "device_free", "size", "stream", "time_us", "pool_id"])?;
+        let names = ["action", "addr", "device_free", "size", "stream", "time_us", "pool_id", "frames"];
+        let [action, addr, device_free, size, stream, time_us, pool_id, frames] =
+            self.fields(id, path, names)?;
         let action_path = path.key("action");
         let action = action.ok_or_else(|| action_path.error("is missing"))?;
         let action = self.text(action, &action_path)?;
@@ -172,7 +201,38 @@ impl<'v> Decoder<'v, '_> {
             stream: self.u64_or(stream, &path.key("stream"), 0)?,
             time_us: time_us.map(|id| self.u64(Some(id), &path.key("time_us"))).transpose()?,
             pool_id: self.pool_id(pool_id, &path.key("pool_id"))?,
+            stack: self.stack(frames, &path.key("frames"))?,
         })
+    }
+
+    /// A list of frames. Lists that the file shares are read once.
+    fn stack(&mut self, id: Option<ValueId>, path: &Path<'_>) -> Result<Option<StackId>> {
+        let Some(id) = id.filter(|_| self.frames.wanted == Wanted::Stacks) else { return Ok(None) };
+        if let Some(&stack) = self.frames.lists.get(&id) {
+            return Ok(stack);
+        }
+        let frames = self.list(self.sequence(id, path)?, path, Self::frame)?;
+        let stack = self.frames.stacks.add(frames);
+        self.frames.lists.insert(id, stack);
+        Ok(stack)
+    }
+
+    fn frame(&mut self, id: ValueId, path: &Path<'_>) -> Result<u32> {
+        if let Some(&frame) = self.frames.dicts.get(&id) {
+            return Ok(frame);
+        }
+        let [filename, name, line] = self.fields(id, path, ["filename", "name", "line"])?;
+        let filename = filename.map(|id| self.text(id, &path.key("filename"))).transpose()?;
+        let name = name.map(|id| self.text(id, &path.key("name"))).transpose()?;
+        let line = self.u64_or(line, &path.key("line"), 0)?;
+        let frame = Frame {
+            filename: filename.unwrap_or_default(),
+            name: name.unwrap_or_default(),
+            line: u32::try_from(line).unwrap_or(0),
+        };
+        let frame = self.frames.stacks.add_frame(frame);
+        self.frames.dicts.insert(id, frame);
+        Ok(frame)
     }
 
     fn settings(&self, id: ValueId, path: &Path<'_>) -> Result<AllocatorSettings> {

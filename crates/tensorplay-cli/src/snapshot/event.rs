@@ -1,6 +1,7 @@
 //! [`Event`]: one entry of a device's history (`TraceEntry`).
 
 use super::segment::PoolId;
+use super::stacks::StackId;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,4 +72,6 @@ pub(crate) struct Event {
     pub(crate) time_us: Option<u64>,
     /// The pool; most files do not say.
     pub(crate) pool_id: Option<PoolId>,
+    /// Where the program was, if the file says so and it is wanted.
+    pub(crate) stack: Option<StackId>,
 }

@@ -8,17 +8,23 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 
 use super::error::{Place, ReadError};
 use super::limits::Limits;
+use super::read::Wanted;
 use super::values::{Value, ValueId, Values};
 
-/// Keys whose values are most of a file and are not needed.
-const SKIPPED: [&str; 2] = ["frames", "forward_frames"];
+/// Keys whose values are most of a file. Only the first is ever needed.
+const FRAMES: [&str; 2] = ["frames", "forward_frames"];
 
 /// Reads the text into a table of values, with the value that it is.
 ///
 /// # Errors
 /// The line and column of what is not JSON, or beyond a limit.
-pub(crate) fn parse(input: &[u8], limits: Limits) -> Result<(Values<'_>, ValueId), ReadError> {
-    let mut build = Build { values: Values::new(limits), keys: HashMap::new() };
+pub(crate) fn parse(
+    input: &[u8],
+    limits: Limits,
+    wanted: Wanted,
+) -> Result<(Values<'_>, ValueId), ReadError> {
+    let skipped = if wanted == Wanted::Stacks { &FRAMES[1..] } else { &FRAMES[..] };
+    let mut build = Build { values: Values::new(limits), keys: HashMap::new(), skipped };
     let mut deserializer = serde_json::Deserializer::from_slice(input);
     let root = ValueSeed(&mut build)
         .deserialize(&mut deserializer)
@@ -37,6 +43,8 @@ struct Build<'a> {
     values: Values<'a>,
     /// Keys already seen, so that a million events do not hold a million copies of each.
     keys: HashMap<String, ValueId>,
+    /// Keys whose values are left out.
+    skipped: &'static [&'static str],
 }
 
 impl Build<'_> {
@@ -109,7 +117,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, 'de> {
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<ValueId, A::Error> {
         let mut children = Vec::new();
         while let Some(key) = access.next_key::<Cow<'_, str>>()? {
-            if SKIPPED.contains(&key.as_ref()) {
+            if self.0.skipped.contains(&key.as_ref()) {
                 access.next_value::<IgnoredAny>()?;
                 continue;
             }

@@ -15,25 +15,29 @@ mod json;
 mod limits;
 mod opcode;
 mod path;
-pub(crate) mod read;
+mod read;
 mod scan;
 mod segment;
 mod settings;
+mod stacks;
 mod unpickle;
 mod values;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::sync::Arc;
+
 pub(crate) use error::ReadError;
 pub(crate) use event::{Action, Event};
 pub(crate) use initial::{InitialSegment, InitialState, initial_state};
 pub(crate) use limits::Limits;
-pub(crate) use read::{InputError, read_file};
+pub(crate) use read::{InputError, Wanted, read_file, read_snapshot};
 pub(crate) use segment::{BlockState, PoolId, Segment};
 pub(crate) use settings::AllocatorSettings;
+pub(crate) use stacks::{Frame, StackId, Stacks};
 
-/// What a replay needs of a snapshot. Stack frames and annotations are not kept.
+/// What is read of a snapshot. Annotations are not kept, and stack frames where they are wanted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Snapshot {
     /// The segments at the end of the recording, of all devices, in address order within each.
@@ -42,6 +46,8 @@ pub(crate) struct Snapshot {
     pub(crate) device_traces: Vec<Vec<Event>>,
     /// How the allocator was configured; files from before 2024 do not say.
     pub(crate) allocator_settings: Option<AllocatorSettings>,
+    /// Where the program was.
+    pub(crate) stacks: Arc<Stacks>,
 }
 
 impl Snapshot {

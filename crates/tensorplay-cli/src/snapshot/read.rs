@@ -38,11 +38,20 @@ impl fmt::Display for InputError {
 
 impl std::error::Error for InputError {}
 
+/// What is read of a file beyond what a replay needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Nothing.
+    Memory,
+    /// Stack frames too.
+    Stacks,
+}
+
 /// Reads a snapshot file: a pickle or JSON, gzip'd or not, told apart by content.
 ///
 /// # Errors
 /// The file cannot be read, is beyond the limits, or is not a snapshot.
-pub(crate) fn read_file(file: &Path, limits: Limits) -> Result<Snapshot, InputError> {
+pub(crate) fn read_file(file: &Path, limits: Limits, wanted: Wanted) -> Result<Snapshot, InputError> {
     let whole = |error: io::Error| ReadError::new(Place::Whole, error.to_string());
     let read = || {
         let metadata = std::fs::metadata(file).map_err(whole)?;
@@ -50,7 +59,7 @@ pub(crate) fn read_file(file: &Path, limits: Limits) -> Result<Snapshot, InputEr
             return Err(ReadError::new(Place::Whole, "is a directory, not a snapshot"));
         }
         let bytes = read_limited(File::open(file).map_err(whole)?, limits).map_err(whole)?;
-        read_snapshot(&bytes, limits)
+        read_snapshot(&bytes, limits, wanted)
     };
     read().map_err(|reason| InputError::new(file, reason))
 }
@@ -59,7 +68,7 @@ pub(crate) fn read_file(file: &Path, limits: Limits) -> Result<Snapshot, InputEr
 ///
 /// # Errors
 /// They are beyond the limits, or not a snapshot.
-pub(crate) fn read_snapshot(bytes: &[u8], limits: Limits) -> Result<Snapshot, ReadError> {
+pub(crate) fn read_snapshot(bytes: &[u8], limits: Limits, wanted: Wanted) -> Result<Snapshot, ReadError> {
     let unpacked;
     let bytes = if bytes.starts_with(&[0x1f, 0x8b]) {
         unpacked = read_limited(MultiGzDecoder::new(bytes), limits)
@@ -68,17 +77,17 @@ pub(crate) fn read_snapshot(bytes: &[u8], limits: Limits) -> Result<Snapshot, Re
     } else {
         bytes
     };
-    let (values, root) = parse(bytes, limits)?;
-    let mut snapshot = decode::decode(&values, root, limits.memory_bytes)?;
+    let (values, root) = parse(bytes, limits, wanted)?;
+    let mut snapshot = decode::decode(&values, root, limits.memory_bytes, wanted)?;
     check::check(&mut snapshot)?;
     Ok(snapshot)
 }
 
-fn parse(bytes: &[u8], limits: Limits) -> Result<(Values<'_>, ValueId), ReadError> {
+fn parse(bytes: &[u8], limits: Limits, wanted: Wanted) -> Result<(Values<'_>, ValueId), ReadError> {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
     match (bytes.first(), text.first()) {
         // No pickle starts with one of these, and no JSON with what a pickle starts with.
-        (_, Some(b'{' | b'[')) => json::parse(text, limits),
+        (_, Some(b'{' | b'[')) => json::parse(text, limits, wanted),
         (Some(0x80 | b'(' | b'}' | b']'), _) => unpickle::unpickle(bytes, limits),
         (None, _) => Err(ReadError::new(Place::Whole, "is empty")),
         (_, Some(b'<')) => Err(ReadError::new(

@@ -1,5 +1,7 @@
 //! [`Segment`] and [`Block`]: the allocator's memory as a snapshot shows it.
 
+use super::stacks::StackId;
+
 /// Which pool a segment belongs to, `(0, 0)` for the default pools (`MempoolId_t`).
 pub(crate) type PoolId = (u64, u64);
 
@@ -46,6 +48,8 @@ pub(crate) struct Block {
     pub(crate) requested_size: u64,
     /// Who has it.
     pub(crate) state: BlockState,
+    /// Where the program was when it asked for it, if the file says so and it is wanted.
+    pub(crate) stack: Option<StackId>,
 }
 
 /// Who has a block.

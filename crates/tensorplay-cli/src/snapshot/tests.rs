@@ -23,11 +23,11 @@ pub(crate) fn trace_file(name: &str) -> PathBuf {
 }
 
 pub(crate) fn load(name: &str) -> Snapshot {
-    read_file(&trace_file(name), Limits::default()).unwrap()
+    read_file(&trace_file(name), Limits::default(), Wanted::Memory).unwrap()
 }
 
 fn read_text(json: &str) -> Result<Snapshot, String> {
-    read::read_snapshot(json.as_bytes(), Limits::default()).map_err(|error| error.to_string())
+    read_snapshot(json.as_bytes(), Limits::default(), Wanted::Memory).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -92,12 +92,14 @@ fn json_is_read_like_a_pickle() {
                         size: 512,
                         requested_size: 100,
                         state: Allocated,
+                        stack: None,
                     },
                     Block {
                         address: 4608,
                         size: 2096640,
                         requested_size: 0,
                         state: Inactive,
+                        stack: None,
                     },
                 ],
             },
@@ -118,6 +120,7 @@ fn json_is_read_like_a_pickle() {
                             1,
                         ),
                     ),
+                    stack: None,
                 },
                 Event {
                     action: Oom,
@@ -126,6 +129,7 @@ fn json_is_read_like_a_pickle() {
                     stream: 0,
                     time_us: None,
                     pool_id: None,
+                    stack: None,
                 },
                 Event {
                     action: Snapshot,
@@ -134,6 +138,7 @@ fn json_is_read_like_a_pickle() {
                     stream: 0,
                     time_us: None,
                     pool_id: None,
+                    stack: None,
                 },
             ],
         ],
@@ -165,6 +170,7 @@ fn json_is_read_like_a_pickle() {
                 ],
             },
         ),
+        stacks: 0 stacks,
     }
     "#);
     assert_eq!(read_text(&format!("\u{feff}  {SMALL}\n")).unwrap(), snapshot);
@@ -295,12 +301,12 @@ fn lists_that_a_file_shares_cannot_multiply() {
     pickle.extend([&b"0]\x94("[..], &b"h\x00".repeat(1000), b"e0"].concat());
     pickle.extend([&b"h\x01".repeat(100)[..], b"eu."].concat());
     let limits = Limits { memory_bytes: 1_000_000, ..Limits::default() };
-    let error = read::read_snapshot(&pickle, limits).unwrap_err();
+    let error = read_snapshot(&pickle, limits, Wanted::Memory).unwrap_err();
     assert!(
         error.to_string().ends_with("the file shares lists, and they need too much memory apart"),
         "{error}"
     );
-    let all = read::read_snapshot(&pickle, Limits::default()).unwrap();
+    let all = read_snapshot(&pickle, Limits::default(), Wanted::Memory).unwrap();
     assert_eq!(all.device_traces.iter().map(Vec::len).sum::<usize>(), 100_000);
 }
 
@@ -329,14 +335,14 @@ fn a_decompression_bomb_is_given_up() {
     let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     bomb.write_all(&vec![b' '; 1 << 20]).unwrap();
     let limits = Limits { input_bytes: 100_000, ..Limits::default() };
-    let error = read::read_snapshot(&bomb.finish().unwrap(), limits).unwrap_err().to_string();
+    let error = read_snapshot(&bomb.finish().unwrap(), limits, Wanted::Memory).unwrap_err().to_string();
     assert!(error.ends_with("more than the 100000 bytes that are read at most"), "{error}");
 }
 
 /// Reads and reconstructs; whatever the bytes are, it must come back.
 fn survive(bytes: &[u8]) -> bool {
     let limits = Limits { input_bytes: 1 << 22, memory_bytes: 1 << 22, depth: 64 };
-    let Ok(snapshot) = read::read_snapshot(bytes, limits) else { return false };
+    let Ok(snapshot) = read_snapshot(bytes, limits, Wanted::Memory) else { return false };
     (0..snapshot.device_count()).all(|device| initial_state(&snapshot, device).is_ok())
 }
 

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use super::limits::Limits;
 
 /// The number of a value in [`Values`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ValueId(u32);
 
 /// One plain value. Text and containers stand in tables beside it.

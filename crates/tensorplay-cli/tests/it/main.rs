@@ -4,6 +4,7 @@
 
 mod cuda;
 
+mod advise;
 mod autograd_devices;
 mod conformance;
 mod cuda_tensors;
@@ -14,6 +15,8 @@ mod oracle;
 mod plan;
 mod recording;
 mod replay;
+mod report;
+mod written;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

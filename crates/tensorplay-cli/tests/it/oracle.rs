@@ -355,13 +355,13 @@ fn the_environment_says_what_the_options_do_not() {
         |variable: &str, value: &str| complaint(&oracle(&file).env(variable, value).output().unwrap());
     let complaints = [
         refused("PYTORCH_ALLOC_CONF", "no_such_key:1"),
-        refused("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"),
+        refused("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:5"),
         refused("FAKE_CUDA_TOTAL_BYTES", "64MiB"),
         refused("FAKE_CUDA_TOTAL_BYTES", "0xffffffffffffffff"),
     ];
     insta::assert_snapshot!(complaints.concat(), @r#"
     error: PYTORCH_ALLOC_CONF: Unrecognized key 'no_such_key' in CUDA allocator config.
-    error: PYTORCH_CUDA_ALLOC_CONF: the caching allocator does not support expandable_segments:True
+    error: PYTORCH_CUDA_ALLOC_CONF: CachingAllocator option max_split_size_mb too small, must be >= 20
     error: FAKE_CUDA_TOTAL_BYTES is "64MiB", and not a number of bytes
     error: FAKE_CUDA_TOTAL_BYTES: 16777216.00 TiB is more than 64.00 TiB, the most that is simulated
     "#);

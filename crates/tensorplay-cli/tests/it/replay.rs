@@ -223,7 +223,7 @@ fn a_history_from_a_running_process_is_reported_with_notes() {
       configuration    expandable_segments:True
 
     Replay
-      configuration    PyTorch's defaults
+      configuration    expandable_segments:True
       device memory    unlimited
       placements       1,704 of 1,704 as recorded
       segment events   none to compare
@@ -233,8 +233,6 @@ fn a_history_from_a_running_process_is_reported_with_notes() {
       - Recording began in a running process. The segments and live blocks of that moment
         follow from the end of the file; the order in which the segments had been obtained is
         not recorded.
-      - The recording has expandable segments. They are replayed as segments of fixed extent,
-        so that only what needs no growth can be compared.
     ");
 }
 
@@ -448,18 +446,12 @@ fn arguments_that_cannot_be_served() {
     let refused =
         |options: &[&str]| complaint(&tensorplay().arg("replay").args(options).arg(&file).output().unwrap());
     let complaints = [
-        refused(&["--conf", "expandable_segments:True"]),
-        refused(&["--conf", "backend:cudaMallocAsync"]),
-        refused(&["--conf", "graph_capture_record_stream_reuse:True"]),
         refused(&["--conf", "no_such_key:1"]),
         refused(&["--conf", "max_split_size_mb:5"]),
         refused(&["--device-memory", "65TiB"]),
         refused(&["--device-memory", "0"]),
     ];
     insta::assert_snapshot!(complaints.concat(), @"
-    error: --conf: the caching allocator does not support expandable_segments:True
-    error: --conf: the caching allocator does not support backend:cudaMallocAsync
-    error: --conf: the caching allocator does not support graph_capture_record_stream_reuse:True
     error: --conf: Unrecognized key 'no_such_key' in CUDA allocator config.
     error: --conf: CachingAllocator option max_split_size_mb too small, must be >= 20
     error: --device-memory: 65.00 TiB is more than 64.00 TiB, the most that is simulated

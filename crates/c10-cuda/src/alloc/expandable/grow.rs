@@ -117,7 +117,8 @@ impl DeviceState {
     /// Whether a pool's memory comes from expandable segments.
     #[inline]
     pub(crate) fn is_expandable(&self, pool: PoolId) -> bool {
-        self.config.expandable_segments && self.pools.owner(pool.owner).allocator.is_none()
+        let owner = self.pools.owner(pool.owner);
+        (self.config.expandable_segments || owner.expandable) && owner.allocator.is_none()
     }
 
     /// The free block that a request takes where segments grow: of those that fit, going from the smallest, the

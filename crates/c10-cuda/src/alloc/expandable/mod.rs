@@ -9,6 +9,7 @@
 //! - `segment`: the addresses, and the physical memory behind each page.
 //! - `table`: the segments of a device.
 //! - `reserve`: how many addresses a segment takes.
+//! - `sleep`: segments whose memory is given back while their blocks stay.
 //! - `restore`: segments from a snapshot.
 //! - `unmapped_set`: the blocks of a pool with no memory behind them.
 //! - `settings`: what can be said of them at run time.
@@ -20,10 +21,12 @@ mod restore;
 mod segment;
 mod settings;
 mod shrink;
+mod sleep;
 mod table;
 mod unmapped_set;
 
 pub(crate) use grow::NoAddresses;
 pub(crate) use segment::{ExpandableSegment, release, wait_for};
+pub(crate) use sleep::Row;
 pub(crate) use table::ExpandableTable;
 pub(crate) use unmapped_set::UnmappedSet;

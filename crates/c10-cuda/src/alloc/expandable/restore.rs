@@ -126,6 +126,7 @@ impl DeviceState {
         let (mut reached, end) = (segment.base(), segment.base() + segment.bytes());
         let pool = self.pool_for(first);
         let expandable = Some(self.expandable.insert(segment));
+        self.pools.owner_mut(pool.owner).segments += 1;
         let registration = self.next_registration;
         self.next_registration += 1;
         let like = Block { expandable, ..Block::new(reached, 0, first.stream.raw, registration, pool) };

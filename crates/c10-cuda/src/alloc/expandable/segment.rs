@@ -9,6 +9,7 @@
 //! - **E3.** A page that could not be unmapped on the way back is *stuck*: mapped, and of no use to anybody, until an
 //!   unmapping succeeds.
 //! - **E4.** A physical handle has one page, or where the caller says so several in a row, and comes and goes whole.
+//! - **E5.** A page that sleeps counts as mapped to the blocks that lie in it, and has no memory until it wakes.
 
 use std::ops::Range;
 
@@ -18,11 +19,13 @@ use crate::driver::{DevicePtr, Driver, DriverError, IpcHandle, PhysHandle, Statu
 
 /// What stands behind a page's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Page {
+pub(super) enum Page {
     Unmapped,
     Mapped(PhysHandle),
-    /// See E3.
-    Stuck(PhysHandle),
+    /// See E3; whether it sleeps once it is unmapped.
+    Stuck(PhysHandle, bool),
+    /// Blocks are there and their memory is not. See E5.
+    Asleep,
     /// Memory of the handle that an earlier page names. See E4.
     Follows,
 }
@@ -34,9 +37,9 @@ pub(crate) struct ExpandableSegment {
     stream: StreamHandle,
     range: VaRange,
     /// Bytes of a page.
-    page: u64,
+    pub(super) page: u64,
     /// Up to the last that is not unmapped.
-    pages: Vec<Page>,
+    pub(super) pages: Vec<Page>,
     /// Other devices that reach it.
     peers: Vec<DeviceIndex>,
     /// Which of the sizes of requests it serves, where a policy parts them.
@@ -50,6 +53,8 @@ pub(crate) struct ExpandableSegment {
 pub(crate) struct Unmapped {
     pub(crate) at: u64,
     pub(crate) bytes: u64,
+    /// Of these, what slept and so had no memory.
+    pub(crate) asleep: u64,
     pub(crate) error: Option<DriverError>,
 }
 
@@ -98,9 +103,20 @@ impl ExpandableSegment {
         self.page
     }
 
-    /// Bytes of the pages that have memory behind them and are of use.
+    /// Bytes of the pages that have memory behind them and are of use, or sleep.
     pub(crate) fn mapped_bytes(&self) -> u64 {
-        self.pages.iter().map(|page| if let Page::Mapped(handle) = page { handle.bytes } else { 0 }).sum()
+        let mapped = |page: &Page| if let Page::Mapped(handle) = page { handle.bytes } else { 0 };
+        self.pages.iter().map(mapped).sum::<u64>() + self.asleep_bytes()
+    }
+
+    /// Bytes of the pages that sleep.
+    pub(crate) fn asleep_bytes(&self) -> u64 {
+        let asleep = |page: &Page| match page {
+            Page::Asleep => self.page,
+            Page::Stuck(handle, true) => handle.bytes,
+            _ => 0,
+        };
+        self.pages.iter().map(asleep).sum()
     }
 
     /// Whether an address is one of its own.
@@ -115,6 +131,7 @@ impl ExpandableSegment {
         (self.address(head).0, handle)
     }
 
+    // Differs from PyTorch: a failure on the way is undone whole (pytorch/pytorch#188008).
     /// Puts memory behind the pages that hold `[at, at + bytes)`, none of which has any; `at` begins a page. Each
     /// physical handle gets at most `run` pages. Gives the bytes of the pages.
     pub(crate) fn map(
@@ -172,12 +189,12 @@ impl ExpandableSegment {
         if mapped.is_err() {
             for (page, handle) in handles {
                 match self.pages[page] {
-                    Page::Unmapped => release(driver, handle, unreleased),
-                    Page::Mapped(_) | Page::Stuck(_) | Page::Follows => {
-                        self.pages[page] = Page::Stuck(handle);
+                    Page::Mapped(_) => {
+                        self.pages[page] = Page::Stuck(handle, false);
                         // A refusal leaves the page stuck. See E3.
                         let _ = self.unstick(driver, page, unreleased);
                     }
+                    _ => release(driver, handle, unreleased),
                 }
             }
         }
@@ -196,12 +213,16 @@ impl ExpandableSegment {
             self.pages[page..behind].fill(Page::Follows);
             self.pages[page] = Page::Mapped(handle);
         }
-        let mut devices = vec![self.stream.device];
-        devices.extend(&self.peers);
-        driver.set_access(self.address(pages.start), pages.len() as u64 * self.page, &devices)
+        driver.set_access(self.address(pages.start), pages.len() as u64 * self.page, &self.devices())
+    }
+
+    /// The devices that reach it.
+    pub(super) fn devices(&self) -> Vec<DeviceIndex> {
+        [&[self.stream.device], &self.peers[..]].concat()
     }
 
     /// The physical memory of another process's pages, at addresses of just their length.
+    // Differs from PyTorch: it reserves a device's worth of addresses for each (pytorch/pytorch#186213).
     pub(crate) fn import(
         driver: &dyn Driver,
         device: DeviceIndex,
@@ -252,7 +273,11 @@ impl ExpandableSegment {
         let first = self.index(at);
         let end = (at + bytes - self.base()).div_ceil(self.page) as usize;
         let handles = self.pages[first..end].iter().map(|page| match page {
-            Page::Mapped(handle) => driver.export_memory(*handle),
+            Page::Mapped(handle) if handle.bytes == self.page => driver.export_memory(*handle),
+            // Several pages of one handle would need another format.
+            Page::Mapped(_) | Page::Follows => {
+                Err(DriverError::new("export_memory", Status::NotSupported, self.stream.device))
+            }
             _ => Err(DriverError::new("export_memory", Status::NotMapped, self.stream.device)),
         });
         Ok((self.address(first).0, handles.collect::<Result<_, _>>()?))
@@ -274,25 +299,32 @@ impl ExpandableSegment {
         let end = self.index(at + bytes);
         let end = if self.pages.get(end) == Some(&Page::Follows) { self.head(end) } else { end };
         let start = self.address(first).0;
+        let mut unmapped = Unmapped { at: start, bytes: 0, asleep: 0, error: None };
         if first >= end {
-            return Unmapped { at, bytes: 0, error: None };
+            return unmapped;
         }
-        if let Err(error) = wait_for(driver, self.stream) {
-            return Unmapped { at: start, bytes: 0, error: Some(error) };
+        let all_sleep = self.pages[first..end].iter().all(|page| *page == Page::Asleep);
+        if !all_sleep && let Err(error) = wait_for(driver, self.stream) {
+            return Unmapped { error: Some(error), ..unmapped };
         }
-        let mut error = None;
-        let mut done = 0;
-        while start + done < self.address(end).0 {
-            match self.unmap_handle(driver, self.index(start + done), unreleased) {
-                Ok(bytes) => done += bytes,
+        while start + unmapped.bytes < self.address(end).0 {
+            let page = self.index(start + unmapped.bytes);
+            let sleeps = matches!(self.pages[page], Page::Asleep | Page::Stuck(_, true));
+            match self.unmap_handle(driver, page, unreleased) {
+                Ok(bytes) => {
+                    let behind = page + (bytes / self.page) as usize;
+                    self.pages[page..behind].fill(Page::Unmapped);
+                    unmapped.bytes += bytes;
+                    unmapped.asleep += if sleeps { bytes } else { 0 };
+                }
                 Err(failed) => {
-                    error = Some(failed);
+                    unmapped.error = Some(failed);
                     break;
                 }
             }
         }
         self.trim();
-        Unmapped { at: start, bytes: done, error }
+        unmapped
     }
 
     /// Takes the handle away that begins at a page; gives its bytes.
@@ -302,19 +334,21 @@ impl ExpandableSegment {
         page: usize,
         unreleased: &mut Vec<PhysHandle>,
     ) -> Result<u64, DriverError> {
-        let (Page::Mapped(handle) | Page::Stuck(handle)) = self.pages[page] else {
-            unreachable!("a mapped block has memory behind it, and a stuck page was seen to be one");
+        let (handle, then) = match self.pages[page] {
+            Page::Mapped(handle) | Page::Stuck(handle, false) => (handle, Page::Unmapped),
+            Page::Stuck(handle, true) => (handle, Page::Asleep),
+            Page::Asleep | Page::Unmapped | Page::Follows => return Ok(self.page),
         };
         // SAFETY: no block is there, events of other streams have passed, and the own stream was waited for; or
         // nobody has ever used the page.
         unsafe { driver.unmap(self.address(page), handle.bytes) }?;
         let behind = page + (handle.bytes / self.page) as usize;
-        self.pages[page..behind].fill(Page::Unmapped);
+        self.pages[page..behind].fill(then);
         release(driver, handle, unreleased);
         Ok(handle.bytes)
     }
 
-    fn unstick(
+    pub(super) fn unstick(
         &mut self,
         driver: &dyn Driver,
         page: usize,
@@ -323,7 +357,7 @@ impl ExpandableSegment {
         // The pages that follow a stuck one are stuck with it.
         let head = if self.pages[page] == Page::Follows { self.head(page) } else { page };
         match self.pages[head] {
-            Page::Stuck(_) => self.unmap_handle(driver, head, unreleased).map(drop),
+            Page::Stuck(..) => self.unmap_handle(driver, head, unreleased).map(drop),
             _ => Ok(()),
         }
     }
@@ -331,8 +365,10 @@ impl ExpandableSegment {
     /// Takes all memory away, of a segment that nobody has used. What the driver refuses is stuck. See E3.
     pub(crate) fn unmap_all(&mut self, driver: &dyn Driver, unreleased: &mut Vec<PhysHandle>) {
         for page in &mut self.pages {
-            if let Page::Mapped(handle) = *page {
-                *page = Page::Stuck(handle);
+            match *page {
+                Page::Mapped(handle) | Page::Stuck(handle, _) => *page = Page::Stuck(handle, false),
+                Page::Asleep => *page = Page::Unmapped,
+                Page::Unmapped | Page::Follows => {}
             }
         }
         // A refusal leaves pages stuck.
@@ -387,7 +423,7 @@ impl ExpandableSegment {
         named.expect("an earlier page names the handle")
     }
 
-    fn address(&self, page: usize) -> DevicePtr {
+    pub(super) fn address(&self, page: usize) -> DevicePtr {
         self.range.base.offset(page as u64 * self.page)
     }
 
@@ -405,6 +441,7 @@ pub(crate) fn release(driver: &dyn Driver, handle: PhysHandle, unreleased: &mut 
 }
 
 /// Waits for a stream, on the device that it is of. Where the stream is gone, for all of the device.
+// Differs from PyTorch: it waits on the current device (pytorch/pytorch#196258).
 pub(crate) fn wait_for(driver: &dyn Driver, stream: StreamHandle) -> Result<(), DriverError> {
     match driver.stream_synchronize(stream) {
         Err(DriverError { status: Status::InvalidHandle, .. }) => driver.device_synchronize(stream.device),

@@ -16,7 +16,7 @@ impl Locked<'_> {
         let (segment, unreleased) = self.expandable.with_unreleased(expandable);
         let unmapped = segment.unmap(&*device.driver, at, size, unreleased);
         if unmapped.bytes > 0 {
-            self.unmap_block(id, unmapped.at, unmapped.bytes);
+            self.unmap_block(id, unmapped.at, unmapped.bytes, unmapped.asleep);
         }
         match unmapped.error {
             Some(error) => Err(error),
@@ -44,6 +44,17 @@ impl Locked<'_> {
     /// Gives back the segments of which nothing is mapped any more.
     pub(crate) fn release_unmapped_segments(&mut self) -> Result<(), DriverError> {
         let unmapped: Vec<_> = self.pools.iter().flat_map(|pool| pool.unmapped.iter()).collect();
+        self.release_unmapped(unmapped)
+    }
+
+    /// Gives back the segments of one pool of which nothing is mapped any more: of those that were to serve a
+    /// request for which there was no memory in the end.
+    pub(crate) fn release_unmapped_of(&mut self, pool: PoolId) -> Result<(), DriverError> {
+        let unmapped: Vec<_> = self.pools[pool].unmapped.iter().collect();
+        self.release_unmapped(unmapped)
+    }
+
+    fn release_unmapped(&mut self, unmapped: Vec<BlockId>) -> Result<(), DriverError> {
         let mut result = Ok(());
         for id in unmapped {
             result = result.and(self.release_if_unmapped(id));
@@ -53,8 +64,9 @@ impl Locked<'_> {
 }
 
 impl DeviceState {
-    /// Notes that a part of a free block, of whole pages, has no memory behind it any more.
-    fn unmap_block(&mut self, id: BlockId, at: u64, bytes: u64) {
+    /// Notes that a part of a free block, of whole pages, has no memory behind it any more; `asleep` bytes of it had
+    /// none before, either, and were counted then.
+    fn unmap_block(&mut self, id: BlockId, at: u64, bytes: u64, asleep: u64) {
         self.remove_free(id);
         if self.blocks[id].ptr < at {
             let before = at - self.blocks[id].ptr;
@@ -70,11 +82,13 @@ impl DeviceState {
         self.insert_unmapped(id);
         let block = &self.blocks[id];
         let (pool, stream) = (block.pool, block.stream);
-        self.count_unmapping(pool, bytes);
-        self.record(TraceAction::SegmentUnmap, pool, at, bytes, stream);
+        if asleep < bytes {
+            self.count_unmapping(pool, bytes - asleep);
+            self.record(TraceAction::SegmentUnmap, pool, at, bytes - asleep, stream);
+        }
     }
 
-    fn count_unmapping(&mut self, pool: PoolId, bytes: u64) {
+    pub(crate) fn count_unmapping(&mut self, pool: PoolId, bytes: u64) {
         self.total_allocated -= bytes;
         self.change_reserved(pool, -(bytes as i64));
         self.stats.num_device_free += 1;

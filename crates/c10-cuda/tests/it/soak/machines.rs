@@ -18,6 +18,7 @@ const SETTINGS: &[&str] = &[
     "roundup_power2_divisions:[1:2,64:4,256:8,>:1],large_segment_size_mb:32",
     "throw_on_cudamalloc_oom:True",
     "expandable_segments:True",
+    "placement:stitched",
     "expandable_segments:True,max_split_size_mb:30,garbage_collection_threshold:0.5",
 ];
 

@@ -5,7 +5,7 @@ mod model;
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::snapshot::read::read_snapshot;
+use crate::snapshot::read::{Wanted, read_snapshot};
 use crate::snapshot::segment::{Block, Segment};
 use crate::snapshot::tests::{TRACES, load};
 use crate::snapshot::{Event, Limits};
@@ -182,7 +182,7 @@ fn refusal(events: &str) -> String {
             {{"address": 268435968, "size": 2096640, "state": "inactive"}}]}}],
             "device_traces": [[{events}]]}}"#
     );
-    let snapshot = read_snapshot(json.as_bytes(), Limits::default()).unwrap();
+    let snapshot = read_snapshot(json.as_bytes(), Limits::default(), Wanted::Memory).unwrap();
     initial_state(&snapshot, 0).unwrap_err().to_string()
 }
 

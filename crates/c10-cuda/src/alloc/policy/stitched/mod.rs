@@ -36,10 +36,12 @@ mod growth;
 mod lending;
 mod stitch;
 mod window;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use window::WindowTable;
 
-use super::PlacementPolicy;
+use super::{Exact, PlacementPolicy};
 use crate::alloc::allocate::{Refused, Request, Segment};
 use crate::alloc::device::{DeviceState, Locked};
 use crate::alloc::ids::{BlockId, PoolId};
@@ -60,10 +62,17 @@ pub(crate) struct Stitched;
 
 impl PlacementPolicy for Stitched {
     fn find(state: &mut DeviceState, request: &Request) -> Option<BlockId> {
+        if !state.is_expandable(request.pool) {
+            // The memory of a pool with an allocator of its own is not the driver's to map.
+            return Exact::find(state, request);
+        }
         state.find_at_home(request).or_else(|| state.find_in_window(request))
     }
 
     fn obtain(locked: &mut Locked<'_>, request: &Request) -> Result<Segment, Refused> {
+        if !locked.is_expandable(request.pool) {
+            return Exact::obtain(locked, request);
+        }
         for _ in 0..TRIES {
             let missing = match locked.stitch_or_miss(request)? {
                 Ok(id) => return Ok(Segment::Got(id)),

@@ -39,7 +39,11 @@ impl Detector {
         if let Some(history) = self.histories.get(&Space::Physical(physical)) {
             history.look(0, bytes, self.lines.host(), &mut found);
         }
-        for made in found {
+        // What uses the memory by another mapping goes on.
+        let by_this = |used: Touched| {
+            used.ptr.0 < at.saturating_add(bytes) && at < used.ptr.0.saturating_add(used.bytes)
+        };
+        for made in found.into_iter().filter(|made| by_this(made.by.range)) {
             self.report(RaceKind::FreedUnderUse, Some(made.by), &by);
         }
         self.remember_freed(by);

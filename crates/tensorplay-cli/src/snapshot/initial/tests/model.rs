@@ -52,8 +52,13 @@ impl Model {
         let mut segments: Vec<Segment> = Vec::new();
         let mut home = None;
         for (&address, block) in &self.blocks {
-            let shown =
-                Block { address, size: block.size, requested_size: block.requested_size, state: block.state };
+            let shown = Block {
+                address,
+                size: block.size,
+                requested_size: block.requested_size,
+                state: block.state,
+                stack: None,
+            };
             match segments.last_mut() {
                 Some(last) if last.end() == address && home == Some(block.home) => {
                     last.total_size += block.size;
@@ -239,7 +244,7 @@ impl Model {
     }
 
     fn event(&mut self, action: Action, address: u64, size: u64, stream: u64) {
-        self.events.push(Event { action, address, size, stream, time_us: None, pool_id: None });
+        self.events.push(Event { action, address, size, stream, time_us: None, pool_id: None, stack: None });
     }
 
     /// A number below `bound` (splitmix64).

@@ -1,0 +1,250 @@
+//! [`Owner`]: who asked for a block, as its stack tells it: the line of the program, the operator, the kind of use.
+//!
+//! A stack goes from the allocator through the operator to the program, often over a hundred frames. The frame
+//! that a reader looks for is the innermost of their own code. Work of the backward pass runs on threads of the
+//! engine, where there is none: there the node of the graph stands for it.
+
+use std::collections::BTreeMap;
+
+use crate::snapshot::{Frame, StackId, Stacks};
+
+/// What a block is for, as far as its stack tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Category {
+    Parameters,
+    Activations,
+    Backward,
+    Optimizer,
+    Other,
+    /// The file has no stack for it.
+    Unknown,
+}
+
+impl Category {
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Parameters, Self::Activations, Self::Backward, Self::Optimizer, Self::Other, Self::Unknown];
+
+    /// What to call it, and what it is taken from.
+    pub(crate) fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Parameters => ("Parameters", "allocated while modules were made, moved or filled"),
+            Self::Activations => ("Forward pass", "allocated under a module's forward: activations"),
+            Self::Backward => ("Backward pass", "allocated under the autograd engine: gradients"),
+            Self::Optimizer => ("Optimizer", "allocated under an optimizer's step: its state"),
+            Self::Other => ("Other", "allocated elsewhere in the program"),
+            Self::Unknown => {
+                ("Not recorded", "the file has no stack: from before the recording, or left out")
+            }
+        }
+    }
+}
+
+/// Who asked for a block.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Owner {
+    /// The line of the program, or what stands for it.
+    pub(crate) place: String,
+    /// The operator, where one is known.
+    pub(crate) operator: String,
+    pub(crate) category: Category,
+}
+
+/// The owners of a file's stacks, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Owners {
+    pub(crate) all: Vec<Owner>,
+    by_stack: Vec<usize>,
+}
+
+impl Owners {
+    /// Goes through all stacks. The first owner is that of blocks without one.
+    pub(crate) fn new(stacks: &Stacks) -> Self {
+        let unknown =
+            Owner { place: "not recorded".into(), operator: String::new(), category: Category::Unknown };
+        let mut numbers = BTreeMap::from([(unknown.clone(), 0)]);
+        let mut owners = Self { all: vec![unknown], by_stack: Vec::with_capacity(stacks.len()) };
+        for id in stacks.ids() {
+            let owner = owner(stacks.frames(id));
+            let number = *numbers.entry(owner.clone()).or_insert_with(|| {
+                owners.all.push(owner);
+                owners.all.len() - 1
+            });
+            owners.by_stack.push(number);
+        }
+        owners
+    }
+
+    /// The number of a stack's owner.
+    pub(crate) fn of(&self, stack: Option<StackId>) -> usize {
+        stack.map_or(0, |stack| self.by_stack[stack.index()])
+    }
+}
+
+/// The owner that a stack tells of.
+fn owner<'a>(frames: impl Iterator<Item = Frame<'a>> + Clone) -> Owner {
+    let operator = operator(frames.clone());
+    let category = category(frames.clone());
+    let python = frames.clone().filter(is_python);
+    let own = python.clone().find(|frame| !is_of_library(frame.filename));
+    let node = frames.clone().find_map(|frame| node(frame.name));
+    let place = match (own, node, python.clone().next()) {
+        (Some(frame), ..) | (None, None, Some(frame)) => line_of(&frame),
+        (None, Some(node), _) => node.to_owned(),
+        (None, None, None) => match frames.clone().find(|frame| !is_of_allocator(frame.name)) {
+            Some(frame) => short(frame.name),
+            None => frames.clone().last().map_or(String::new(), |frame| short(frame.name)),
+        },
+    };
+    Owner { place, operator, category }
+}
+
+/// A stack without the allocator's own frames.
+pub(super) fn own_frames<'a>(frames: impl Iterator<Item = Frame<'a>>) -> impl Iterator<Item = Frame<'a>> {
+    frames.skip_while(|frame| is_of_allocator(frame.name))
+}
+
+/// A frame as a line, without the arguments of C++ functions.
+pub(super) fn line(frame: Frame<'_>) -> String {
+    let name = short(frame.name);
+    match (frame.filename, frame.line) {
+        ("" | "??", _) => name,
+        (file, 0) => format!("{file} {name}"),
+        (file, line) => format!("{file}:{line} {name}"),
+    }
+}
+
+fn line_of(frame: &Frame<'_>) -> String {
+    let file = frame.filename.rsplit(['/', '\\']).next().unwrap_or(frame.filename);
+    match frame.line {
+        0 => format!("{file} {}", frame.name),
+        line => format!("{file}:{line} {}", frame.name),
+    }
+}
+
+fn is_python(frame: &Frame<'_>) -> bool {
+    frame.filename.ends_with(".py")
+}
+
+/// Whether a file belongs to Python, to PyTorch or another package, or was generated by a compiler.
+fn is_of_library(filename: &str) -> bool {
+    const PACKAGES: [&str; 12] = [
+        "torch",
+        "torchvision",
+        "einops",
+        "einx",
+        "transformers",
+        "accelerate",
+        "numpy",
+        "triton",
+        "jaxtyping",
+        "lightning",
+        "deepspeed",
+        "xformers",
+    ];
+    const OF_TORCH: [&str; 9] = [
+        "module.py",
+        "_tensor.py",
+        "functional.py",
+        "_functions.py",
+        "storage.py",
+        "container.py",
+        "grad_mode.py",
+        "_contextlib.py",
+        "contextlib.py",
+    ];
+    let parts = filename.split(['/', '\\']);
+    if parts
+        .clone()
+        .any(|part| part == "site-packages" || part == "dist-packages" || part.starts_with("python3."))
+    {
+        return true;
+    }
+    let (first, last) = (parts.clone().next().unwrap_or(""), parts.clone().next_back().unwrap_or(""));
+    let is_alone = first == last;
+    // Inductor names a file by its hash.
+    let is_generated = last.len() > 40 && last.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.');
+    (!is_alone && PACKAGES.contains(&first)) || (is_alone && OF_TORCH.contains(&last)) || is_generated
+}
+
+/// The node of the autograd graph that a function belongs to.
+fn node(name: &str) -> Option<&str> {
+    const ACCUMULATE: &str = "AccumulateGrad";
+    if name.starts_with("torch::autograd::AccumulateGrad") {
+        return Some(ACCUMULATE);
+    }
+    let at = name.find("Backward")?;
+    let start = name[..at].rfind([':', ' ', '<', '(']).map_or(0, |before| before + 1);
+    let rest = &name[at + "Backward".len()..];
+    let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let found = &name[start..at + "Backward".len() + digits];
+    // Its own functions are named so too: `PyNode`, `SwapBackward` and the like are all right.
+    (found.len() > "Backward".len()).then_some(found)
+}
+
+/// The innermost operator of a stack, without its overload.
+fn operator<'a>(mut frames: impl Iterator<Item = Frame<'a>>) -> String {
+    const PREFIX: &str = "at::_ops::";
+    // Every operator makes its result by one of these.
+    const MAKERS: [&str; 4] = ["empty_memory_format", "empty_strided", "empty_like", "resize_"];
+    let mut found = String::new();
+    frames.by_ref().any(|frame| {
+        let Some(rest) = frame.name.strip_prefix(PREFIX) else { return false };
+        found = rest.split("::").next().unwrap_or(rest).to_owned();
+        !MAKERS.contains(&found.as_str())
+    });
+    found
+}
+
+fn category<'a>(frames: impl Iterator<Item = Frame<'a>> + Clone) -> Category {
+    let any = |is: fn(&Frame<'_>) -> bool| frames.clone().any(|frame| is(&frame));
+    let is_step = |frame: &Frame<'_>| {
+        is_python(frame) && frame.name == "step" && frame.filename.contains("optim")
+            || frame.filename.contains("torch/optim/")
+    };
+    let is_backward = |frame: &Frame<'_>| {
+        frame.name.starts_with("torch::autograd::Engine::")
+            || frame.name == "_engine_run_backward"
+            || is_python(frame) && frame.name == "backward"
+    };
+    let makes_modules = |frame: &Frame<'_>| {
+        is_python(frame)
+            && matches!(
+                frame.name,
+                "_apply" | "reset_parameters" | "__init__" | "load_state_dict" | "_init_weights"
+            )
+    };
+    let is_forward = |frame: &Frame<'_>| {
+        is_python(frame) && matches!(frame.name, "forward" | "_call_impl" | "_wrapped_call_impl")
+    };
+    if any(is_step) {
+        Category::Optimizer
+    } else if any(is_backward) {
+        Category::Backward
+    } else if any(is_forward) {
+        Category::Activations
+    } else if any(makes_modules) {
+        Category::Parameters
+    } else {
+        Category::Other
+    }
+}
+
+fn is_of_allocator(name: &str) -> bool {
+    [
+        "torch::unwind",
+        "torch::CapturedTraceback",
+        "torch::cuda::",
+        "c10::",
+        "at::detail::empty",
+        "at::TensorBase",
+    ]
+    .iter()
+    .any(|prefix| name.starts_with(prefix))
+}
+
+/// A C++ function without its arguments.
+fn short(name: &str) -> String {
+    let name = name.replace("(anonymous namespace)::", "");
+    let end = name.find('(').filter(|end| *end > 0).unwrap_or(name.len());
+    name[..end].to_owned()
+}
