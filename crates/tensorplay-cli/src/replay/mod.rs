@@ -29,7 +29,6 @@ mod planning;
 mod trace;
 mod ops;
 mod oracle;
-mod entries;
 mod number;
 
 #[cfg(test)]
