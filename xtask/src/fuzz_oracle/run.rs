@@ -69,7 +69,7 @@ impl Programs {
         words.push(self.oracle.as_os_str());
         let mut command = Command::new(words[0]);
         command.args(&words[1..]);
-        self.set_environment(&mut command);
+        self.set_environment(&mut command, trace);
         command.env("FAKE_CUDA_TOTAL_BYTES", trace.device_memory.to_string());
         command.env("FAKE_CUDA_DEVICES", trace.devices.to_string());
         command.env("MALLOC_ARENA_MAX", "1");
@@ -86,7 +86,7 @@ impl Programs {
     pub(crate) fn run_ours(&self, trace: &Trace) -> Result<Output> {
         std::fs::write(&self.scratch, trace.to_string())?;
         let mut command = Command::new(&self.ours);
-        self.set_environment(&mut command);
+        self.set_environment(&mut command, trace);
         command.args(["replay", "--oracle", "--device-memory", &trace.device_memory.to_string()]);
         command.env("FAKE_CUDA_DEVICES", trace.devices.to_string());
         if !trace.conf.is_empty() {
@@ -95,9 +95,10 @@ impl Programs {
         output(command.arg("--ops").arg(&self.scratch).stdin(Stdio::null()))
     }
 
-    fn set_environment(&self, command: &mut Command) {
+    fn set_environment(&self, command: &mut Command, trace: &Trace) {
         without_settings(command);
-        if self.with_entries {
+        // That backend has no entries, and no tracker can be attached.
+        if self.with_entries && !trace.conf.contains("backend:cudaMallocAsync") {
             command.env("TORCH_REPLAY_TRACE", "1");
         }
     }
