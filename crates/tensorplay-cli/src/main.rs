@@ -31,6 +31,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Replay(replay::ReplayArgs),
+    Plan(replay::PlanArgs),
     Advise(advise::AdviseArgs),
     Report(report::ReportArgs),
     Op(op::OpArgs),
@@ -42,6 +43,7 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Replay(args) => replay::run_replay(&args),
+        Command::Plan(args) => replay::run_plan(&args),
         Command::Advise(args) => advise::run_advise(&args),
         Command::Report(args) => report::run_report(&args),
         Command::Op(args) => op::run_op(&args),

@@ -64,6 +64,12 @@ impl Progress {
         Self { bar, steps: Cell::new(0), is_part: false }
     }
 
+    /// Says how many steps are done, and what of.
+    pub(crate) fn set(&self, steps: u64, what: String) {
+        self.bar.set_message(what);
+        self.bar.set_position(steps);
+    }
+
     /// Says that one more step is done.
     #[inline]
     pub(crate) fn step(&self) {

@@ -229,6 +229,10 @@ impl Locked<'_> {
             pools.into_iter().filter(|slot| self.pools.owner(*slot).asleep.is_none()).collect::<Vec<_>>()
         {
             let there = Request { pool: PoolId { owner, ..request.pool }, ..*request };
+            // As in PyTorch, growing segments stay their pool's.
+            if self.is_expandable(there.pool) {
+                continue;
+            }
             if let Some(id) = self.get_free_block(&there) {
                 *request = there;
                 return Some(id);

@@ -3,7 +3,7 @@
 #![no_main]
 
 #[allow(dead_code, reason = "the command uses more of it")]
-#[path = "../../src/replay/ops.rs"]
+#[path = "../../src/replay/ops/mod.rs"]
 mod ops;
 
 use libfuzzer_sys::fuzz_target;

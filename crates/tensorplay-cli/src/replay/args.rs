@@ -12,7 +12,7 @@ use crate::size::ByteSize;
 /// gzip'd or not. Nothing in it is ever executed.
 ///
 /// Its requests go through the caching allocator on a simulated device, and each decision is compared with the
-/// recording: exit code 0 when all that the file determines agree, 1 when one differs. With --conf or
+/// recording: exit code 0 when all that the file determines agree, 1 when one differs. With --conf, --plan or
 /// --device-memory the requests alone are replayed, to see what would have been: 0 when they fit, 1 when memory
 /// runs out.
 #[derive(Debug, Args)]
@@ -34,6 +34,9 @@ pub(crate) struct ReplayArgs {
     /// The allocator's configuration, as in PYTORCH_CUDA_ALLOC_CONF; the recording's own unless given.
     #[arg(long, value_name = "TEXT")]
     pub(crate) conf: Option<String>,
+    /// A plan that `tensorplay plan` has made: requests go where it says, and what it does not have as ever.
+    #[arg(long, value_name = "PLAN", conflicts_with = "oracle")]
+    pub(crate) plan: Option<PathBuf>,
     /// Writes the replay as a snapshot: what the allocator did, with the recording's times and stacks, for this
     /// command or for PyTorch's viewer.
     #[arg(long, value_name = "PICKLE", conflicts_with = "oracle")]

@@ -22,11 +22,13 @@ mod what_if;
 mod report;
 mod page;
 
+// A plan.
+mod planning;
+
 // A trace of commands.
 mod trace;
 mod ops;
 mod oracle;
-mod entries;
 mod number;
 
 #[cfg(test)]
@@ -34,6 +36,7 @@ mod tests;
 
 pub(crate) use args::{Format, ReplayArgs};
 pub(crate) use given::configuration;
+pub(crate) use planning::{PlanArgs, run_plan};
 pub(crate) use recording::Recording;
 pub(crate) use report::{Mode, OutOfMemory, Peaks};
 pub(crate) use run::{Failure, device_memory, recordings, replay_all};

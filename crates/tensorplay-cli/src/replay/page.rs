@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::chart::Timeline;
 use super::recording::Recording;
-use super::report::{Comparison, DeviceReport, OrderOfEquals, OutOfMemory, Replay, ReplayReport};
+use super::report::{Comparison, DeviceReport, OrderOfEquals, OutOfMemory, PlanUse, Replay, ReplayReport};
 use crate::prose::{counted, grouped, wrapped};
 use crate::size::ByteSize;
 
@@ -26,6 +26,9 @@ pub(crate) fn page(report: &ReplayReport) -> String {
         page.timeline(&device.replay.timeline);
         page.recording(&device.recording);
         page.replay(&device.replay);
+        if let Some(plan) = &device.replay.plan {
+            page.plan(plan);
+        }
         page.notes(device.recording.notes.iter().chain(&device.replay.notes));
         page.line("");
         page.text += &device.replay.memory_summary;
@@ -157,6 +160,28 @@ impl Page {
             OrderOfEquals::Either => "oldest memory or lowest address first: both agree",
         };
         self.field("equal blocks", order);
+    }
+
+    fn plan(&mut self, plan: &PlanUse) {
+        self.heading("Plan");
+        let made = if plan.is_of_this_history { "these requests" } else { "other requests" };
+        self.field("made from", &format!("{made}, {} high", ByteSize(plan.height_bytes)));
+        self.field("peak live", &ByteSize(plan.peak_live_bytes).to_string());
+        let reserved = ByteSize(plan.peak_reserved_bytes);
+        self.field(
+            "peak reserved",
+            &format!("{reserved}, in whole pages; waste {:.2} %", 100.0 * plan.waste),
+        );
+        let requests = plan.planned + plan.elsewhere + plan.outside;
+        let hits = format!("{} of {}", grouped(plan.planned), counted(requests, "request"));
+        self.field("as planned", &hits);
+        let deviations = format!(
+            "{} elsewhere in the arena, {} outside it; lost and found again: {}",
+            grouped(plan.elsewhere),
+            grouped(plan.outside),
+            grouped(plan.resynchronised)
+        );
+        self.field("deviations", &deviations);
     }
 
     fn configuration(&mut self, text: Option<&str>) {

@@ -12,6 +12,7 @@ use c10_cuda::alloc::{
 };
 use c10_cuda::driver::sim::{SimConfig, SimDriver};
 use c10_cuda::driver::{DevicePtr, Driver, Status, StreamHandle};
+use c10_cuda::plan::{PlanStats, Recording};
 use c10_cuda::{CachingAllocator, Config, DeviceStats, Error, ErrorKind, Runtime};
 
 use super::address_map::AddressMap;
@@ -267,6 +268,21 @@ impl Player {
         // No segment is there; blocks whose streams have passed are freed.
         self.allocator.release_segment(DevicePtr(0), self.device)?;
         self.allocator.device_stats(self.device)
+    }
+
+    /// Records what is asked for from here on.
+    pub(super) fn begin_recording(&self) -> Result<(), Error> {
+        self.allocator.begin_recording(self.device)
+    }
+
+    /// What was asked for since.
+    pub(super) fn end_recording(&self) -> Result<Recording, Error> {
+        self.allocator.end_recording(self.device)
+    }
+
+    /// How the plan does, where there is one.
+    pub(super) fn plan_stats(&self) -> Result<Option<PlanStats>, Error> {
+        self.allocator.plan_stats(self.device)
     }
 
     fn stream(&self, lane: Lane) -> Stream {

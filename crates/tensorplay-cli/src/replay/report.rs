@@ -52,6 +52,9 @@ pub(crate) struct Replay {
     pub(crate) comparison: Option<Comparison>,
     /// The first request that was refused, in a what-if: the history does not fit.
     pub(crate) out_of_memory: Option<OutOfMemory>,
+    /// How the plan did, where one was served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) plan: Option<PlanUse>,
     /// Memory over the history, for the page.
     #[serde(skip)]
     pub(crate) timeline: Timeline,
@@ -143,6 +146,31 @@ impl Peaks {
             reserved => self.waste_bytes() as f64 / reserved as f64,
         }
     }
+}
+
+/// How a plan did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct PlanUse {
+    /// The most that was live at once, in multiples of 512 bytes for each request.
+    pub(crate) peak_live_bytes: u64,
+    /// What was held from the driver, in whole pages of 2 MiB.
+    pub(crate) peak_reserved_bytes: u64,
+    /// The part of it beyond what was live, from 0 to 1.
+    pub(crate) waste: f64,
+    /// Bytes of the plan's arena.
+    pub(crate) height_bytes: u64,
+    /// Whether the plan was made from just these requests.
+    pub(crate) is_of_this_history: bool,
+    /// Requests that got their place in the plan.
+    pub(crate) planned: u64,
+    /// Requests that got another place in the arena.
+    pub(crate) elsewhere: u64,
+    /// Requests that were served outside it.
+    pub(crate) outside: u64,
+    /// How often the place in the plan was lost and found again.
+    pub(crate) resynchronised: u64,
+    /// How often the plan began again.
+    pub(crate) laps: u64,
 }
 
 /// A request that was refused in a what-if.

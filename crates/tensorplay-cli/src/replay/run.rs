@@ -3,10 +3,12 @@
 use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 use c10_cuda::driver::sim::MAX_DEVICES;
-use c10_cuda::{Error, alloc};
+use c10_cuda::plan::Plan;
+use c10_cuda::{Error, Placement, alloc};
 
 use super::args::{Format, ReplayArgs};
 use super::recording::Recording;
@@ -54,6 +56,8 @@ pub(crate) enum Failure {
 fn replay(file: &Path, args: &ReplayArgs) -> Result<Outcome, Failure> {
     let given = args.conf.as_deref().map(given::configuration).transpose().map_err(Failure::Argument)?;
     let memory = device_memory(args.device_memory)?;
+    let plan = args.plan.as_deref().map(Plan::load).transpose();
+    let plan = plan.map_err(|error| Failure::Argument(format!("--plan: {error}")))?;
     let records = args.snapshot.is_some() || args.trace.is_some();
     let mut watch = Watch::new(args.timing);
     let snapshot = {
@@ -62,8 +66,12 @@ fn replay(file: &Path, args: &ReplayArgs) -> Result<Outcome, Failure> {
         read_file(file, Limits::default(), wanted).map_err(Failure::Input)?
     };
     watch.say("reading", snapshot.device_traces.iter().map(Vec::len).sum());
-    let mode = if given.is_none() && memory.is_none() { Mode::Comparison } else { Mode::WhatIf };
-    let terms = Terms { records, ..Terms::new(&snapshot, given, memory, mode) };
+    let is_as_recorded = given.is_none() && memory.is_none() && plan.is_none();
+    let mode = if is_as_recorded { Mode::Comparison } else { Mode::WhatIf };
+    let mut terms = Terms { records, ..Terms::new(&snapshot, given, memory, mode) };
+    if let Some(plan) = plan {
+        terms.config.placement = Placement::Planned(Arc::new(plan));
+    }
     let mut devices = Vec::new();
     let mut recorded = nothing(&terms);
     for (recording, initial) in recordings(file, &snapshot)? {
@@ -162,7 +170,7 @@ impl Watch {
 }
 
 /// Whether the simulator has room for the device.
-fn check(recording: &Recording) -> Result<(), ReadError> {
+pub(super) fn check(recording: &Recording) -> Result<(), ReadError> {
     let Recording { device, peak_reserved_bytes, .. } = recording;
     if *device >= MAX_DEVICES {
         return Err(ReadError::whole(format!(

@@ -7,7 +7,7 @@ use std::thread;
 use c10_core::DeviceIndex;
 use c10_core::stat::StatArray;
 use c10_cuda::alloc::{self, memory_summary};
-use c10_cuda::{Config, DeviceStats, Error, OrderOfEquals, Reserve};
+use c10_cuda::{Config, DeviceStats, Error, OrderOfEquals, Placement, Reserve};
 
 use super::chart::Timeline;
 use super::comparison::{Compared, compare};
@@ -16,11 +16,14 @@ use super::growable::{Growable, MOST_ADDRESSES};
 use super::history::History;
 use super::lane::Lanes;
 use super::player::Stage;
-use super::report::{self, Comparison, Mode, Peaks, Replay};
+use super::report::{self, Comparison, Mode, Peaks, PlanUse, Replay};
 use super::settings::{for_comparison, recorded_config};
-use super::what_if::what_if;
+use super::what_if::{Tried, what_if};
 use crate::progress::{Bar, Progress};
-use crate::snapshot::{AllocatorSettings, InitialState, Snapshot};
+use crate::snapshot::{Action, AllocatorSettings, InitialState, Snapshot};
+
+/// The unit of physical memory.
+const PAGE: u64 = 2 << 20;
 
 /// What is run on each device.
 pub(crate) struct Terms {
@@ -142,9 +145,30 @@ impl Terms {
         let stage = self.stage(history, snapshot, OrderOfEquals::Registration);
         let tried = what_if(history, &stage, &progress)?;
         let order = report::OrderOfEquals::Registration;
+        let plan = self.plan_use(history, &tried);
         let replay = self.report(history, order, &tried.stats, tried.timeline);
-        let replay = Replay { out_of_memory: tried.out_of_memory, ..replay };
+        let replay = Replay { out_of_memory: tried.out_of_memory, plan, ..replay };
         Ok(Replayed { replay, stats: tried.stats, recorded: tried.recorded })
+    }
+
+    fn plan_use(&self, history: &History<'_>, tried: &Tried) -> Option<PlanUse> {
+        let (stats, recording) = tried.plan.as_ref()?;
+        let Placement::Planned(plan) = &self.config.placement else { return None };
+        let peak_live_bytes = peak_live(history);
+        let peak_reserved_bytes = (tried.stats.reserved_bytes.all.peak as u64).next_multiple_of(PAGE);
+        let unused = peak_reserved_bytes.saturating_sub(peak_live_bytes);
+        Some(PlanUse {
+            peak_live_bytes,
+            peak_reserved_bytes,
+            waste: if unused == 0 { 0.0 } else { unused as f64 / peak_reserved_bytes as f64 },
+            height_bytes: plan.height(),
+            is_of_this_history: plan.source() == recording.fingerprint(),
+            planned: stats.planned,
+            elsewhere: stats.elsewhere,
+            outside: stats.outside,
+            resynchronised: stats.resynchronised,
+            laps: stats.laps,
+        })
     }
 
     /// What is reported in either mode.
@@ -168,6 +192,7 @@ impl Terms {
             },
             comparison: None,
             out_of_memory: None,
+            plan: None,
             timeline,
             notes: self.notes_on(history),
             memory_summary: memory_summary(stats, history.initial.device as DeviceIndex, false),
@@ -192,4 +217,20 @@ impl Terms {
         }
         notes
     }
+}
+
+/// The most that is live at once, each request in a multiple of 512 bytes.
+fn peak_live(history: &History<'_>) -> u64 {
+    let block = |bytes: u64| bytes.next_multiple_of(512);
+    let mut live: u64 = history.initial.live().map(|live| block(live.requested_size)).sum();
+    let mut peak = live;
+    for event in history.trace {
+        match event.action {
+            Action::Alloc => live += block(event.size),
+            Action::FreeCompleted => live = live.saturating_sub(block(event.size)),
+            _ => {}
+        }
+        peak = peak.max(live);
+    }
+    peak
 }

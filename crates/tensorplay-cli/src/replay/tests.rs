@@ -47,6 +47,7 @@ fn replay() -> Replay {
                 what: "512 bytes were placed at 0x10200, and at 0x10000 when recorded".into(),
             }),
         }),
+        plan: None,
         out_of_memory: None,
         timeline: timeline(),
         notes: vec![

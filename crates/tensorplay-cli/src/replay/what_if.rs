@@ -6,6 +6,7 @@
 //! given back at once where it is served.
 
 use c10_cuda::alloc::Snapshot;
+use c10_cuda::plan::{PlanStats, Recording};
 use c10_cuda::{DeviceStats, Error};
 
 use super::chart::Timeline;
@@ -23,6 +24,8 @@ pub(super) struct Tried {
     pub(super) out_of_memory: Option<OutOfMemory>,
     pub(super) stats: DeviceStats,
     pub(super) timeline: Timeline,
+    /// How the plan did, where there is one, and what the requests were.
+    pub(super) plan: Option<(PlanStats, Recording)>,
     /// The allocator's own history, if it is wanted.
     pub(super) recorded: Option<Snapshot>,
 }
@@ -34,12 +37,41 @@ pub(super) struct Tried {
 pub(super) fn what_if(history: &History<'_>, stage: &Stage<'_>, progress: &Progress) -> Result<Tried, Error> {
     let mut player = Player::new(stage)?;
     let mut timeline = Timeline::new(history.trace.len());
+    let is_planned = player.plan_stats()?.is_some();
+    if is_planned {
+        player.begin_recording()?;
+    }
     let mut out_of_memory = begin(history, &mut player)?;
     if out_of_memory.is_none() {
         player.record(stage);
         out_of_memory = play(history, &mut player, &mut timeline, progress)?;
     }
-    Ok(Tried { out_of_memory, stats: player.stats()?, timeline, recorded: player.recorded()? })
+    let stats = player.stats()?;
+    let plan = match player.plan_stats()? {
+        Some(plan) => Some((plan, player.end_recording()?)),
+        None => None,
+    };
+    Ok(Tried { out_of_memory, stats, timeline, plan, recorded: player.recorded()? })
+}
+
+/// What the first `events` events of a history ask for, and what was live before them.
+///
+/// # Errors
+/// What the allocator refuses; there is memory enough.
+pub(super) fn requests(
+    history: &History<'_>,
+    stage: &Stage<'_>,
+    events: usize,
+    progress: &Progress,
+) -> Result<Recording, Error> {
+    let mut player = Player::new(stage)?;
+    player.begin_recording()?;
+    let mut timeline = Timeline::new(events);
+    let part = History { trace: &history.trace[..events], ..*history };
+    begin(&part, &mut player)?;
+    play(&part, &mut player, &mut timeline, progress)?;
+    player.stats()?;
+    player.end_recording()
 }
 
 fn play(

@@ -12,6 +12,7 @@ mod histories;
 mod hostile;
 mod info;
 mod oracle;
+mod plan;
 mod recording;
 mod replay;
 mod report;

@@ -104,7 +104,7 @@ fn a_program_that_deviates_is_served_and_found_again() {
     rig.cuda.set_plan(Some(plan), 0).unwrap();
     program.iterate(&rig);
     let all = |planned, outside, laps| PlanStats { planned, outside, laps, ..PlanStats::default() };
-    // One more request stands in nobody's way, whether the arena has room for it or not.
+    // A small request more stands in nobody's way, nor does one for which the arena has no room.
     for bytes in [512, 200 * MIB] {
         let extra = rig.allocate(bytes);
         program.iterate(&rig);
@@ -301,4 +301,43 @@ fn what_is_recorded_live_is_what_the_trace_says() {
     let handed_out = entries.iter().find(|entry| entry.action == TraceAction::Alloc).unwrap();
     let twice = [handed_out.clone(), handed_out.clone()];
     assert!(Recording::from_trace(&twice, rig.cuda.config().roundup_power2_divisions).is_err());
+}
+
+/// What a program asks for in the end: weights, and laps of sixteen requests, of which one is kept for a lap. Each with
+/// the number of requests after which it is given back.
+fn laps(parts: usize) -> Vec<(u64, Option<usize>)> {
+    let weights = (1..=5).map(|n| (n * 4096, None));
+    let part = |part: usize| {
+        let at = part % 16;
+        (at as u64 * 512 + 100_000, Some(if at == 3 { 16 } else { 1 + at % 3 }))
+    };
+    weights.chain((0..parts).map(part)).collect()
+}
+
+/// Runs requests, each with what it holds for as long as it is held.
+fn run<T>(requests: &[(u64, Option<usize>)], mut ask: impl FnMut(u64) -> T, mut free: impl FnMut(T)) {
+    let mut held: Vec<(usize, T)> = Vec::new();
+    for (at, (bytes, later)) in requests.iter().enumerate() {
+        while let Some(due) = held.iter().position(|(until, _)| *until <= at) {
+            free(held.remove(due).1);
+        }
+        let block = ask(*bytes);
+        held.push((later.map_or(usize::MAX, |later| at + later), block));
+    }
+}
+
+#[test]
+fn a_history_that_was_cut_off_anywhere_goes_on_where_it_repeats() {
+    for parts in [40, 45, 50, 63] {
+        let recording = std::cell::RefCell::new(Recording::new());
+        let ask = |bytes| recording.borrow_mut().allocate(bytes, 0).unwrap();
+        run(&laps(parts), ask, |request| recording.borrow_mut().free(request).unwrap());
+        let plan = Plan::make(&recording.into_inner(), Shape::Repeating, &limits(), &mut |_| true).unwrap();
+        assert_eq!(plan.period(), Some(16), "{parts} parts");
+        let config = Config { placement: Placement::Planned(Arc::new(plan)), ..Config::default() };
+        let rig = Rig::with_config(SimConfig::with_bytes(1 << 30), config);
+        run(&laps(200), |bytes| rig.allocate(bytes), drop);
+        let now = stats(&rig);
+        assert_eq!((now.planned, now.resynchronised), (205, 0), "{parts} parts: {now:?}");
+    }
 }

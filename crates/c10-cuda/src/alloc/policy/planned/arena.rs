@@ -126,6 +126,8 @@ impl Locked<'_> {
         if bytes == 0 || self.is_beyond_limits(bytes)? {
             return Ok(None);
         }
+        // A capture on another stream is not to notice.
+        let _relaxed = self.relaxed()?;
         let Some(DevicePtr(base)) = self.memory_for_arena(bytes)? else { return Ok(None) };
         let registration = self.count_segment(PoolId::LARGE, bytes);
         self.record(TraceAction::SegmentAlloc, PoolId::LARGE, base, bytes, 0);
@@ -164,6 +166,7 @@ impl Locked<'_> {
         };
         let Some(Memory { base, .. }) = arena.memory else { return Ok(false) };
         let bytes = arena.bytes();
+        let _relaxed = self.relaxed()?;
         // SAFETY: nobody holds any of it, and the events of other streams have passed. Work of its lanes' streams may be
         // under way: the driver's free waits for that.
         unsafe { self.driver().free(DevicePtr(base)) }?;

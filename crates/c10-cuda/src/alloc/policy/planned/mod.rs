@@ -31,6 +31,7 @@ mod laps;
 mod shape;
 pub mod solve;
 mod plan;
+mod draft;
 mod check;
 mod file;
 mod guide;

@@ -25,7 +25,8 @@ impl Occupancy {
         self.0.range(..range.end).next_back().is_none_or(|(_, end)| *end <= range.start)
     }
 
-    /// The smallest clear range inside `within` that holds `size` bytes; of equals the lowest.
+    /// A place for `size` bytes inside `within`: the upper end of the smallest clear range that holds them; of equals
+    /// the lowest. There it leaves the places of larger requests, which stand lower in a plan, most often alone.
     pub(super) fn tightest_gap(&self, within: &Range<u64>, size: u64) -> Option<u64> {
         let mut best: Option<(u64, u64)> = None;
         let mut bottom = within.start;
@@ -33,10 +34,10 @@ impl Occupancy {
         for (start, end) in held.chain([(within.end, within.end)]) {
             let gap = start - bottom;
             if gap >= size && best.is_none_or(|(smallest, _)| gap < smallest) {
-                best = Some((gap, bottom));
+                best = Some((gap, start - size));
             }
             bottom = end;
         }
-        best.map(|(_, bottom)| bottom)
+        best.map(|(_, place)| place)
     }
 }

@@ -3,11 +3,15 @@
 use std::ops::Range;
 
 use super::check;
+use super::draft::Draft;
 use super::guide::Guide;
-use super::recording::{Recording, lane_of};
-use super::shape::{Shape, Shaped};
-use super::solve::{Limits, Problem, Progress, solve};
+use super::recording::Recording;
+use super::shape::Shape;
+use super::solve::{Limits, Progress};
 use crate::error::{Error, ErrorKind, Result};
+
+/// The part of the bound that laps may cost.
+const WORTH_A_LAP: u64 = 100;
 
 /// The places of the requests of a recording in one range of addresses, its *arena*.
 ///
@@ -74,31 +78,17 @@ impl Plan {
         limits: &Limits,
         go_on: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Self> {
-        let shaped = shape.of(recording);
-        let mut streams = Vec::new();
-        let entry = |lived: &super::shape::Lived| Entry {
-            lane: lane_of(&mut streams, lived.recorded.stream),
-            size: lived.recorded.size,
-            offset: 0,
-            start: lived.start,
-            end: lived.end,
-        };
-        let mut entries: Vec<_> = shaped.requests.iter().map(entry).collect();
-        let mut lanes = Vec::new();
-        let mut bottom = 0;
-        for lane in 0..streams.len() as u32 {
-            let packed = pack(&mut entries, lane, bottom, &shaped, limits, go_on)?;
-            bottom += packed.height;
-            lanes.push(packed);
+        let mut draft = Draft::new(shape.of(recording));
+        if shape == Shape::Repeating && draft.shaped.repeats_from.is_some() {
+            // What is kept for a lap may take turns with what replaces it, which has no fixed places: then laps would
+            // need more than there is live.
+            let whole = Draft::new(Shape::Whole.of(recording));
+            let (needs, least) = (draft.bound()?, whole.bound()?);
+            if needs > least + least / WORTH_A_LAP {
+                draft = whole;
+            }
         }
-        let parts = Parts {
-            source: recording.fingerprint(),
-            span: shaped.span,
-            repeats_from: shaped.repeats_from,
-            lanes,
-            entries,
-        };
-        Self::new(parts)
+        draft.packed(recording.fingerprint(), limits, go_on)
     }
 
     /// A plan of these parts, if it keeps the rules.
@@ -160,56 +150,8 @@ impl Parts {
 impl Entry {
     /// The times at which it is held, folded into one lap and what came before it: the part that runs over into the
     /// next lap, which may be empty, and the rest.
-    fn lifetimes(&self, span: u32, lap_start: u32) -> [Range<u32>; 2] {
+    pub(super) fn lifetimes(&self, span: u32, lap_start: u32) -> [Range<u32>; 2] {
         let over = self.end.saturating_sub(span);
         [lap_start..lap_start + over, self.start..self.end.min(span)]
     }
-}
-
-/// Places the entries of a lane from `bottom` up.
-fn pack(
-    entries: &mut [Entry],
-    lane: u32,
-    bottom: u64,
-    shaped: &Shaped,
-    limits: &Limits,
-    go_on: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Lane> {
-    let mut names = vec![u32::MAX; entries.len()];
-    let mut places: Vec<(u64, Vec<Range<u32>>)> = Vec::new();
-    for (at, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.lane == lane) {
-        let name = &mut names[shaped.places[at] as usize];
-        if *name == u32::MAX {
-            *name = places.len() as u32;
-            places.push((entry.size, Vec::new()));
-        }
-        let lifetimes = entry.lifetimes(shaped.span, shaped.lap_start);
-        let all = &mut places[*name as usize].1;
-        all.extend(lifetimes.into_iter().filter(|life| !life.is_empty()));
-    }
-    for (_, lifetimes) in &mut places {
-        join(lifetimes);
-    }
-    let requests = places.iter().map(|(size, lifetimes)| (*size, lifetimes.as_slice()));
-    let problem = Problem::of(requests)
-        .map_err(|error| Error::new(ErrorKind::InvalidArgument, format!("plan: {error}")))?;
-    let solution = solve(&problem, limits, go_on);
-    for (at, entry) in entries.iter_mut().enumerate().filter(|(_, entry)| entry.lane == lane) {
-        let name = names[shaped.places[at] as usize];
-        entry.offset = bottom + solution.offsets[name as usize];
-    }
-    Ok(Lane { height: solution.height, bound: solution.bound })
-}
-
-/// Puts ranges in order, and makes one of those that overlap or touch.
-fn join(ranges: &mut Vec<Range<u32>>) {
-    ranges.sort_unstable_by_key(|range| (range.start, range.end));
-    let mut joined: Vec<Range<u32>> = Vec::with_capacity(ranges.len());
-    for range in ranges.drain(..) {
-        match joined.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => joined.push(range),
-        }
-    }
-    *ranges = joined;
 }

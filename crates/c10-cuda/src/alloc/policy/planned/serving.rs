@@ -6,7 +6,7 @@
 //! - **P3.** A request that is the next of the plan gets its place, if that is clear. See Note [Whose place it was]:
 //!   while nothing deviates this takes constant time.
 //! - **P4.** One of the plan whose place is not clear goes wherever its lane has room, and so do all while the program is
-//!   not where the plan is. What the plan just does not have is not served, so that it stands in nobody's way. From the
+//!   not where the plan is. A small one that the plan just does not have is not served, so that it stands in nobody's way. From the
 //!   first of these until a lap begins with none of them left, what is held is also kept by address.
 //!
 //! A request that is not the next one may be one that the plan does not have, or the plan may have some that the program
@@ -16,6 +16,7 @@
 use super::grams::{GRAM, Token, hash};
 use super::occupancy::Occupancy;
 use super::plan::{Entry, Plan};
+use crate::alloc::size::SMALL_SIZE;
 use crate::sync::Arc;
 
 /// How far ahead requests that were left out are looked for.
@@ -114,8 +115,8 @@ impl Serving {
                 return Some(self.serve(at));
             }
         }
-        if self.lost > 0 && self.lost < GRAM {
-            // The plan goes on behind it, and is not to be disturbed.
+        if (1..GRAM).contains(&self.lost) && size <= SMALL_SIZE {
+            // The plan goes on behind it, and is not to be disturbed for what costs little elsewhere.
             self.stats.outside += 1;
             return None;
         }
