@@ -143,7 +143,8 @@ impl Terms {
         let tried = what_if(history, &stage, &progress)?;
         let order = report::OrderOfEquals::Registration;
         let replay = self.report(history, order, &tried.stats, tried.timeline);
-        let replay = Replay { out_of_memory: tried.out_of_memory, ..replay };
+        let driver_calls = Some(tried.memory_calls);
+        let replay = Replay { out_of_memory: tried.out_of_memory, driver_calls, ..replay };
         Ok(Replayed { replay, stats: tried.stats, recorded: tried.recorded })
     }
 
@@ -166,6 +167,7 @@ impl Terms {
                 active_bytes: peak(&stats.active_bytes),
                 reserved_bytes: peak(&stats.reserved_bytes),
             },
+            driver_calls: None,
             comparison: None,
             out_of_memory: None,
             timeline,

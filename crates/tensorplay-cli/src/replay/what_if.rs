@@ -22,6 +22,8 @@ pub(super) struct Tried {
     /// The first request that was refused; the history ends there.
     pub(super) out_of_memory: Option<OutOfMemory>,
     pub(super) stats: DeviceStats,
+    /// Calls of the driver about memory.
+    pub(super) memory_calls: u64,
     pub(super) timeline: Timeline,
     /// The allocator's own history, if it is wanted.
     pub(super) recorded: Option<Snapshot>,
@@ -39,7 +41,8 @@ pub(super) fn what_if(history: &History<'_>, stage: &Stage<'_>, progress: &Progr
         player.record(stage);
         out_of_memory = play(history, &mut player, &mut timeline, progress)?;
     }
-    Ok(Tried { out_of_memory, stats: player.stats()?, timeline, recorded: player.recorded()? })
+    let memory_calls = player.memory_calls();
+    Ok(Tried { out_of_memory, stats: player.stats()?, memory_calls, timeline, recorded: player.recorded()? })
 }
 
 fn play(

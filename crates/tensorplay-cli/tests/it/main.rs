@@ -15,6 +15,7 @@ mod oracle;
 mod recording;
 mod replay;
 mod report;
+mod stitched;
 mod written;
 
 use std::ffi::OsStr;
