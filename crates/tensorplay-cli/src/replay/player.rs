@@ -263,6 +263,13 @@ impl Player {
         self.allocator.memory_in_use(self.device)
     }
 
+    /// How often the driver was asked for memory, to map some, or to take it back.
+    pub(super) fn memory_calls(&self) -> u64 {
+        const CALLS: [&str; 9] =
+            ["malloc", "free", "reserve", "create", "map", "set_access", "unmap", "release", "free_range"];
+        CALLS.iter().map(|call| self.driver.call_count(call)).sum()
+    }
+
     /// The statistics now.
     pub(super) fn stats(&self) -> Result<DeviceStats, Error> {
         // No segment is there; blocks whose streams have passed are freed.

@@ -48,6 +48,8 @@ pub(crate) struct Replay {
     pub(crate) order_of_equals: OrderOfEquals,
     /// Largest values over the whole history.
     pub(crate) peaks: Peaks,
+    /// In a what-if: calls of the driver that obtain, map or give back memory.
+    pub(crate) driver_calls: Option<u64>,
     /// How it compares with the recording; `None` in a what-if.
     pub(crate) comparison: Option<Comparison>,
     /// The first request that was refused, in a what-if: the history does not fit.

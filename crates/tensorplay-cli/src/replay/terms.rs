@@ -147,7 +147,8 @@ impl Terms {
         let order = report::OrderOfEquals::Registration;
         let plan = self.plan_use(history, &tried);
         let replay = self.report(history, order, &tried.stats, tried.timeline);
-        let replay = Replay { out_of_memory: tried.out_of_memory, plan, ..replay };
+        let driver_calls = Some(tried.memory_calls);
+        let replay = Replay { out_of_memory: tried.out_of_memory, driver_calls, plan, ..replay };
         Ok(Replayed { replay, stats: tried.stats, recorded: tried.recorded })
     }
 
@@ -190,6 +191,7 @@ impl Terms {
                 active_bytes: peak(&stats.active_bytes),
                 reserved_bytes: peak(&stats.reserved_bytes),
             },
+            driver_calls: None,
             comparison: None,
             out_of_memory: None,
             plan: None,

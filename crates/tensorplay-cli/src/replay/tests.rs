@@ -32,6 +32,7 @@ fn replay() -> Replay {
     Replay {
         configuration: String::new(),
         device_memory_bytes: None,
+        driver_calls: None,
         order_of_equals: OrderOfEquals::Address,
         peaks: Peaks {
             requested_bytes: 1_700 << 20,

@@ -23,6 +23,8 @@ pub(super) struct Tried {
     /// The first request that was refused; the history ends there.
     pub(super) out_of_memory: Option<OutOfMemory>,
     pub(super) stats: DeviceStats,
+    /// Calls of the driver about memory.
+    pub(super) memory_calls: u64,
     pub(super) timeline: Timeline,
     /// How the plan did, where there is one, and what the requests were.
     pub(super) plan: Option<(PlanStats, Recording)>,
@@ -51,7 +53,8 @@ pub(super) fn what_if(history: &History<'_>, stage: &Stage<'_>, progress: &Progr
         Some(plan) => Some((plan, player.end_recording()?)),
         None => None,
     };
-    Ok(Tried { out_of_memory, stats, timeline, plan, recorded: player.recorded()? })
+    let memory_calls = player.memory_calls();
+    Ok(Tried { out_of_memory, stats, memory_calls, timeline, plan, recorded: player.recorded()? })
 }
 
 /// What the first `events` events of a history ask for, and what was live before them.

@@ -16,6 +16,7 @@ mod plan;
 mod recording;
 mod replay;
 mod report;
+mod stitched;
 mod written;
 
 use std::ffi::OsStr;
