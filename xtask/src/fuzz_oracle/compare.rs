@@ -2,32 +2,150 @@
 
 use super::run::Output;
 
-/// The line at which the outputs first differ.
-pub(crate) fn first_difference(oracle: &Output, ours: &Output) -> Option<usize> {
-    let (oracle, ours) = (comparable(oracle), comparable(ours));
-    let common = oracle.iter().zip(&ours).take_while(|(a, b)| a == b).count();
-    (common < oracle.len().max(ours.len())).then_some(common)
+/// What a comparison gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Agree,
+    /// They agree as far as PyTorch is in order: to a line of its own defects, or to its crash.
+    AgreeUpTo(usize),
+    /// The line at which they first differ.
+    Differ(usize),
+}
+
+/// What follows a line `error COMMAND: TEXT` of PyTorch's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    /// The texts are the same, and both go on.
+    Same,
+    /// Ours has words of its own, and both go on.
+    OwnWords,
+    /// Ours refuses too; what PyTorch does after it is not compared.
+    End,
+    /// PyTorch should not have refused.
+    Defect,
+}
+
+/// Compares what PyTorch's program printed with what ours did.
+pub(crate) fn compare(oracle: &Output, ours: &Output) -> Verdict {
+    if oracle.lines.last().is_some_and(|line| line.starts_with("failed: exit status: 1:")) {
+        // It did not understand the trace, which a smaller one may have made of a good one.
+        return Verdict::AgreeUpTo(0);
+    }
+    let mut theirs = comparable(&oracle.lines);
+    let ours = comparable(&ours.lines);
+    let mut whole = !oracle.failed;
+    let mut refused = None;
+    if oracle.failed {
+        // Its last line tells of the crash.
+        theirs.pop();
+    }
+    let place = theirs.iter().position(|line| matches!(refusal(line), Some(Refusal::End | Refusal::Defect)));
+    if let Some(place) = place {
+        whole = false;
+        if refusal(&theirs[place]) == Some(Refusal::End) {
+            refused = Some(theirs[place].clone());
+        }
+        // PyTorch may have done half of it; ours refuses before it does anything.
+        let effects = theirs[..place].iter().rev().take_while(|line| is_effect(line)).count();
+        theirs.truncate(place - effects);
+    }
+    let common = theirs.iter().zip(&ours).take_while(|(theirs, ours)| agree(theirs, ours)).count();
+    if common < theirs.len() || (whole && common < ours.len()) {
+        return Verdict::Differ(common);
+    }
+    let next = ours[common..].iter().find(|line| !is_effect(line));
+    if refused.is_some_and(|refused| next.is_none_or(|next| !agree(&refused, next))) {
+        Verdict::Differ(common)
+    } else if whole {
+        Verdict::Agree
+    } else {
+        Verdict::AgreeUpTo(common)
+    }
+}
+
+/// Whether a line stands before that of the command that caused it.
+fn is_effect(line: &str) -> bool {
+    ["driver ", "trace ", "own "].iter().any(|head| line.starts_with(head))
+}
+
+fn agree(theirs: &str, ours: &str) -> bool {
+    if !matches!(refusal(theirs), Some(Refusal::OwnWords | Refusal::End)) {
+        return theirs == ours;
+    }
+    theirs.split_once(": ").zip(ours.split_once(": ")).is_some_and(|(theirs, ours)| theirs.0 == ours.0)
+}
+
+/// How PyTorch's refusal is taken; `None` for any other line.
+fn refusal(line: &str) -> Option<Refusal> {
+    let (name, text) = refused(line)?;
+    let same = [
+        "invalid fraction",
+        "invalid device pointer",
+        "Could not find pool of id",
+        "endAllocatePool: not currently recording",
+        "Could not allocate CUDA storage at exact address",
+        "mallocWithAddress: ",
+        "cudaMallocAsync does not yet support",
+        "Calling snapshot with backend:cudaMallocAsync",
+        "cudaErrorStreamCapture",
+        "CUDA error: out of memory",
+        "Exact-address allocation is only supported",
+        "Tensors allocated with expandable_segments:True cannot be shared",
+        "Only one capture at a time",
+    ];
+    Some(if same.iter().any(|start| text.starts_with(start)) {
+        Refusal::Same
+    } else if (text.starts_with("it != graph_pools.end() INTERNAL ASSERT") && name.contains("pool"))
+        || text == "CUDA driver error: fake driver error"
+    {
+        Refusal::OwnWords
+    } else if text.contains("INTERNAL ASSERT") || matches!(name, "a" | "f" | "e" | "r" | "unuse" | "pool_end")
+    {
+        Refusal::Defect
+    } else {
+        Refusal::End
+    })
+}
+
+/// The name of the command that a line says is refused, and why.
+pub(crate) fn refused(line: &str) -> Option<(&str, &str)> {
+    let (command, text) = line.strip_prefix("error ")?.split_once(": ")?;
+    let name = command.split(' ').find(|word| *word != "t" && word.parse::<u32>().is_err());
+    Some((name.unwrap_or_default(), text))
 }
 
 /// The lines, less what PyTorch leaves open.
 ///
 /// When frees that wait for several streams complete at once, PyTorch takes them in the order of a hash table
-/// whose keys are streams (`cuda_events`). One build repeats that order, whatever the addresses are; nothing
-/// promises it. The blocks end up the same, but the order of the `free_completed` entries does not, nor do the
-/// steps by which neighbours merge: the peak and the two sums of `inactive_split` and `inactive_split_bytes`
-/// depend on them. Until a trace first records a stream
-/// nothing is deferred, and these have to agree too.
-fn comparable(output: &Output) -> Vec<&str> {
-    let mut deferred = false;
-    let lines = output.lines.iter().map(|line| {
-        deferred |= line.starts_with("record ");
-        let open = deferred && line.starts_with("stat inactive_split");
-        let end = if open { line.find(" peak ") } else { None };
-        &line[..end.unwrap_or(line.len())]
+/// whose keys are streams (`cuda_events`), and when it restores a checkpoint in one whose keys are blocks. One
+/// build repeats that order, whatever the addresses are; nothing promises it. The blocks end up the same, but the
+/// order of the `free_completed` entries does not, nor that of a restore's entries, nor do the steps by which
+/// neighbours merge: the peak and the two sums of `inactive_split` and `inactive_split_bytes` depend on them, and
+/// after a restore all peaks. Until a trace first records a stream or restores, these have to agree too.
+fn comparable(lines: &[String]) -> Vec<String> {
+    let (mut deferred, mut restored) = (false, false);
+    let lines = lines.iter().map(|line| {
+        restored |= line.starts_with("restore ");
+        deferred |= restored || line.starts_with("record ");
+        let (all, peak) = line.split_once(" peak ").unwrap_or((line, ""));
+        if deferred && line.starts_with("stat inactive_split") {
+            return all.to_owned();
+        }
+        let sums = peak.split_once(' ').map_or("", |(_, sums)| sums);
+        let open = restored && line.starts_with("stat ") && !peak.is_empty();
+        if open { format!("{all} {sums}") } else { line.clone() }
     });
-    let mut lines: Vec<&str> = lines.collect();
-    let completed = |line: &&str| line.starts_with("trace free_completed ");
-    lines.chunk_by_mut(|a, b| completed(a) && completed(b)).for_each(<[&str]>::sort_unstable);
+    let mut lines: Vec<String> = lines.collect();
+    for completed in ["trace free_completed ", "entry free_completed "] {
+        let completed = |line: &String| line.starts_with(completed);
+        lines.chunk_by_mut(|a, b| completed(a) && completed(b)).for_each(<[String]>::sort_unstable);
+    }
+    for place in 0..lines.len() {
+        if lines[place].starts_with("restore ") {
+            let entries = lines[..place].iter().rev().take_while(|line| line.starts_with("trace ")).count();
+            lines[place - entries..place].sort_unstable();
+        }
+    }
     lines
 }
 

@@ -14,6 +14,16 @@ pub(crate) struct Conf {
     pub(crate) garbage_collection_threshold: Option<String>,
     /// Requests beyond this part of the device's memory are refused before the driver is asked; as text.
     pub(crate) refused_beyond: Option<String>,
+    pub(crate) switches: Switches,
+}
+
+/// What is on or off.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Switches {
+    pub(crate) expandable: bool,
+    pub(crate) reuse: bool,
+    pub(crate) release_lock: bool,
+    pub(crate) asynchronous: bool,
 }
 
 impl Conf {
@@ -60,6 +70,7 @@ impl Conf {
             Some(rest[..end.unwrap_or(rest.len())].trim().to_owned())
         };
         let megabytes = |key: &str| value(key)?.parse().ok();
+        let is_on = |key: &str| value(key).is_some_and(|value| value == "True");
         Conf {
             large_segment_mb: megabytes("large_segment_size_mb"),
             max_split_mb: megabytes("max_split_size_mb"),
@@ -67,6 +78,12 @@ impl Conf {
             roundup_divisions: value("roundup_power2_divisions"),
             garbage_collection_threshold: value("garbage_collection_threshold"),
             refused_beyond: value("per_process_memory_fraction"),
+            switches: Switches {
+                expandable: is_on("expandable_segments"),
+                reuse: is_on("graph_capture_record_stream_reuse"),
+                release_lock: is_on("release_lock_on_cudamalloc"),
+                asynchronous: value("backend").is_some_and(|name| name == "cudaMallocAsync"),
+            },
         }
     }
 
@@ -85,7 +102,14 @@ impl Conf {
         let refusal = self.refused_beyond.iter().flat_map(|fraction| {
             [format!("per_process_memory_fraction:{fraction}"), "throw_on_cudamalloc_oom:True".to_owned()]
         });
-        all.into_iter().flatten().chain(refusal).collect()
+        let switches = [
+            (self.switches.expandable, "expandable_segments:True"),
+            (self.switches.reuse, "graph_capture_record_stream_reuse:True"),
+            (self.switches.release_lock, "release_lock_on_cudamalloc:True"),
+            (self.switches.asynchronous, "backend:cudaMallocAsync"),
+        ];
+        let switches = switches.into_iter().filter(|(on, _)| *on).map(|(_, setting)| setting.to_owned());
+        all.into_iter().flatten().chain(refusal).chain(switches).collect()
     }
 }
 

@@ -1,8 +1,9 @@
-//! Which paths of the allocator the random traces reach, by setting.
+//! Which paths of the allocator the random traces reach: by setting, and by the lines that PyTorch prints.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::compare;
 use super::run::{Output, Programs};
 use super::trace::Trace;
 use crate::Result;
@@ -11,8 +12,13 @@ use crate::Result;
 #[derive(Debug, Default)]
 pub(crate) struct Coverage {
     rows: BTreeMap<String, Row>,
-    /// Traces that PyTorch itself did not survive.
-    failed: usize,
+    /// Lines by their first word, and what the driver and the allocator's entries say by their first two.
+    lines: BTreeMap<String, usize>,
+    /// Refusals by command and text: how many, and in how many traces one came first.
+    refusals: BTreeMap<String, (usize, usize)>,
+    /// How PyTorch itself failed, by its last words.
+    failures: BTreeMap<String, usize>,
+    traces: usize,
 }
 
 #[derive(Debug, Default)]
@@ -38,8 +44,9 @@ impl Coverage {
     /// The oracle could not be started.
     pub(crate) fn add(&mut self, trace: &Trace, programs: &Programs) -> Result<()> {
         let output = programs.run_oracle(trace)?;
+        self.traces += 1;
+        self.count_lines(&output);
         if output.failed {
-            self.failed += 1;
             return Ok(());
         }
         let settings = trace.settings();
@@ -56,6 +63,37 @@ impl Coverage {
         }
         Ok(())
     }
+
+    fn count_lines(&mut self, output: &Output) {
+        let mut first = true;
+        for line in &output.lines {
+            let mut words = line.split(' ');
+            let kind = match (words.next().unwrap_or_default(), words.next()) {
+                ("stat" | "block", _) => continue,
+                ("failed:", _) => {
+                    *self.failures.entry(without_numbers(line)).or_default() += 1;
+                    continue;
+                }
+                ("error", _) => {
+                    let (name, text) = compare::refused(line).unwrap_or_default();
+                    let kind = format!("{name}: {}", without_numbers(text));
+                    let (all, firsts) = self.refusals.entry(kind).or_default();
+                    *all += 1;
+                    *firsts += usize::from(std::mem::take(&mut first));
+                    "error".to_owned()
+                }
+                (word @ ("driver" | "trace" | "own" | "entry"), Some(second)) => format!("{word} {second}"),
+                (word, _) => word.to_owned(),
+            };
+            *self.lines.entry(kind).or_default() += 1;
+        }
+    }
+}
+
+fn without_numbers(text: &str) -> String {
+    let words = text.split(' ').map(|word| if word.starts_with("0x") { "ADDRESS" } else { word });
+    let text = words.collect::<Vec<_>>().join(" ");
+    text.chars().filter(|c| !c.is_ascii_digit()).take(110).collect()
 }
 
 /// What the allocator did, without the statistics, of which some show the setting itself.
@@ -109,6 +147,15 @@ impl fmt::Display for Coverage {
             ];
             counts.iter().try_for_each(|count| write!(f, " {count:>11}"))?;
         }
-        write!(f, "\ntraces that PyTorch itself failed on: {}", self.failed)
+        write!(f, "\n\nlines of {} traces:", self.traces)?;
+        self.lines.iter().try_for_each(|(kind, count)| write!(f, "\n{count:>9} {kind}"))?;
+        write!(f, "\n\nrefusals, and in how many traces they came first:")?;
+        let refusals = self.refusals.iter();
+        refusals
+            .map(|(text, (all, first))| write!(f, "\n{all:>9} {first:>6} {text}"))
+            .collect::<fmt::Result>()?;
+        let failed: usize = self.failures.values().sum();
+        write!(f, "\n\ntraces that PyTorch itself failed on: {failed}")?;
+        self.failures.iter().try_for_each(|(text, count)| write!(f, "\n{count:>9} {text}"))
     }
 }

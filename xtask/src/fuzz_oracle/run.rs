@@ -1,5 +1,6 @@
 //! Runs a trace through PyTorch's allocator and through ours, and compares what they print, line by line.
 
+use std::ffi::OsStr;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -25,6 +26,7 @@ pub(crate) struct Programs {
     pub(crate) with_entries: bool,
     /// `setarch -R` is here: it keeps addresses the same from run to run.
     has_setarch: bool,
+    has_stdbuf: bool,
 }
 
 /// What one program printed. A program that failed has a last line that says so.
@@ -42,24 +44,35 @@ impl Programs {
             scratch,
             with_entries: false,
             has_setarch: oracle::runs(&["setarch", "--version"]),
+            has_stdbuf: oracle::runs(&["stdbuf", "--version"]),
         }
     }
 
-    /// Runs PyTorch's allocator.
+    /// Runs PyTorch's allocator. Where it crashes the lines are those before it did.
     ///
     /// # Errors
     /// It could not be started.
     pub(crate) fn run_oracle(&self, trace: &Trace) -> Result<Output> {
+        let output = self.run_oracle_once(trace, false)?;
+        if output.failed { self.run_oracle_once(trace, true) } else { Ok(output) }
+    }
+
+    fn run_oracle_once(&self, trace: &Trace, line_by_line: bool) -> Result<Output> {
         std::fs::write(&self.scratch, trace.to_string())?;
-        let mut command = if self.has_setarch {
-            let mut command = Command::new("setarch");
-            command.arg("-R").arg(&self.oracle);
-            command
-        } else {
-            Command::new(&self.oracle)
-        };
+        // What a program that crashes has written is lost unless each line goes out at once.
+        let wrappers =
+            [("setarch", "-R", self.has_setarch), ("stdbuf", "-oL", line_by_line && self.has_stdbuf)];
+        let mut words: Vec<&OsStr> = Vec::new();
+        for (wrapper, option, _) in wrappers.iter().filter(|(_, _, used)| *used) {
+            words.extend([OsStr::new(wrapper), OsStr::new(option)]);
+        }
+        words.push(self.oracle.as_os_str());
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]);
         self.set_environment(&mut command);
         command.env("FAKE_CUDA_TOTAL_BYTES", trace.device_memory.to_string());
+        command.env("FAKE_CUDA_DEVICES", trace.devices.to_string());
+        command.env("MALLOC_ARENA_MAX", "1");
         if !trace.conf.is_empty() {
             command.env("PYTORCH_ALLOC_CONF", &trace.conf);
         }
@@ -75,6 +88,7 @@ impl Programs {
         let mut command = Command::new(&self.ours);
         self.set_environment(&mut command);
         command.args(["replay", "--oracle", "--device-memory", &trace.device_memory.to_string()]);
+        command.env("FAKE_CUDA_DEVICES", trace.devices.to_string());
         if !trace.conf.is_empty() {
             command.args(["--conf", &trace.conf]);
         }

@@ -1,6 +1,6 @@
 //! Makes a trace that shows a difference as small as it gets.
 
-use super::trace::{Op, Trace};
+use super::trace::{Command, Op, Stream, Trace};
 use crate::Result;
 
 /// The most trials that one shrinking may take.
@@ -22,6 +22,7 @@ pub(crate) fn shrink(trace: Trace, differs: impl FnMut(&Trace) -> Result<bool>) 
         search.drop_settings()?;
         search.drop_commands()?;
         search.simplify_commands()?;
+        search.drop_devices()?;
         if search.best == before || search.trials >= TRIALS {
             return Ok(search.best);
         }
@@ -58,27 +59,27 @@ impl<F: FnMut(&Trace) -> Result<bool>> Search<F> {
         Ok(())
     }
 
-    /// Drops runs of commands, long ones first: half of all, a quarter, … one.
+    /// Drops runs of commands, long ones first: half of all, a quarter, … one; later ones first, as what comes
+    /// after the difference is not needed.
     fn drop_commands(&mut self) -> Result<()> {
         let mut length = self.best.ops.len().div_ceil(2);
         while length > 0 {
-            let mut start = 0;
-            while start < self.best.ops.len() {
-                let end = (start + length).min(self.best.ops.len());
+            let mut end = self.best.ops.len();
+            while end > 0 {
+                let start = end.saturating_sub(length);
                 let kept = self.best.ops[..start].iter().chain(&self.best.ops[end..]);
-                if !self.take(self.best.with_ops(kept.copied()))? {
-                    start += length;
-                }
+                self.take(self.best.with_ops(kept.cloned()))?;
+                end = start.min(self.best.ops.len());
             }
             length /= 2;
         }
         Ok(())
     }
 
-    /// Moves commands to the default stream, and gives requests plainer or smaller sizes.
+    /// Moves commands to the main thread and the default stream, and gives requests plainer or smaller sizes.
     fn simplify_commands(&mut self) -> Result<()> {
         for place in 0..self.best.ops.len() {
-            for simpler in simpler(self.best.ops[place]) {
+            for simpler in simpler(&self.best.ops[place]) {
                 let mut ops = self.best.ops.clone();
                 ops[place] = simpler;
                 if self.take(self.best.with_ops(ops))? {
@@ -88,17 +89,30 @@ impl<F: FnMut(&Trace) -> Result<bool>> Search<F> {
         }
         Ok(())
     }
+
+    fn drop_devices(&mut self) -> Result<()> {
+        while self.best.devices > 1
+            && self.take(Trace { devices: self.best.devices - 1, ..self.best.clone() })?
+        {}
+        Ok(())
+    }
 }
 
 /// Commands that read more easily than this one, the simplest first.
-fn simpler(op: Op) -> Vec<Op> {
+fn simpler(op: &Op) -> Vec<Op> {
     let mut all = Vec::new();
-    if let Op::Allocate { id, bytes, stream } = op {
-        all.extend((stream != 0).then_some(Op::Allocate { id, bytes, stream: 0 }));
+    if op.thread != 0 {
+        all.push(Op { thread: 0, ..op.clone() });
+    }
+    if let Command::Allocate { id, bytes, stream } = op.command {
+        let with = |bytes, stream| Op { command: Command::Allocate { id, bytes, stream }, ..op.clone() };
+        let default = Stream { device: None, number: 0 };
+        all.extend((stream != default).then(|| with(bytes, default)));
+        all.extend(stream.device.map(|_| with(bytes, Stream { device: None, ..stream })));
         let halves =
             [bytes / 2, bytes - bytes % MIB, bytes - bytes % 512].into_iter().filter(|half| *half > 0);
         let sizes = PLAIN_SIZES.iter().copied().filter(|plain| *plain < bytes).chain(halves);
-        all.extend(sizes.map(|bytes| Op::Allocate { id, bytes, stream }));
+        all.extend(sizes.map(|bytes| with(bytes, stream)));
     }
     all
 }

@@ -208,6 +208,10 @@ impl Locked<'_> {
         let pools: Vec<_> = self.pools.use_on_oom.iter().filter_map(|id| self.pools.find(id)).collect();
         for owner in pools {
             let there = Request { pool: PoolId { owner, ..request.pool }, ..*request };
+            // As in PyTorch, growing segments stay their pool's.
+            if self.is_expandable(there.pool) {
+                continue;
+            }
             if let Some(id) = self.get_free_block(&there) {
                 *request = there;
                 return Some(id);

@@ -19,7 +19,13 @@ impl Locked<'_> {
     pub(crate) fn release_cached_blocks(&mut self) -> Result<(), DriverError> {
         if self.capture_context()?.is_some() {
             let freeable: Vec<_> = self.pools.freeable.iter().filter_map(|id| self.pools.find(id)).collect();
-            freeable.into_iter().for_each(|slot| self.pools.owner_mut(slot).empty_later = true);
+            for slot in freeable {
+                if self.has_free_segment(slot) {
+                    self.pools.owner_mut(slot).empty_later = true;
+                } else {
+                    self.end_if_over(slot);
+                }
+            }
             return Ok(());
         }
         let _relaxed = self.relaxed()?;
@@ -32,6 +38,12 @@ impl Locked<'_> {
             arena.allow();
         }
         waited.and(released)
+    }
+
+    /// Whether a segment of a private pool is wholly free.
+    fn has_free_segment(&self, owner: u32) -> bool {
+        let mut pools = [true, false].into_iter().map(|is_small| &self.pools[PoolId { owner, is_small }]);
+        pools.any(|pool| pool.free.iter(&self.blocks).any(|id| !self.blocks[id].is_split()))
     }
 
     /// Gives back every segment of the device's own pools that is wholly free, the large pool's first, and those of

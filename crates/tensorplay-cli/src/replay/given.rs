@@ -44,6 +44,16 @@ pub(super) fn device_memory_from_env() -> Result<Option<u64>, String> {
     checked(VARIABLE, bytes).map(Some)
 }
 
+/// How many devices the oracle's variable says; 1 unless it is set, and at most 8.
+pub(super) fn devices_from_env() -> Result<usize, String> {
+    const VARIABLE: &str = "FAKE_CUDA_DEVICES";
+    let Some(value) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) else { return Ok(1) };
+    let text = value.to_string_lossy();
+    let count = c_number(&text).filter(|count| *count > 0);
+    let count = count.ok_or_else(|| format!("{VARIABLE} is {text:?}, and not a number of devices"))?;
+    Ok(count.min(8) as usize)
+}
+
 fn checked(name: &str, bytes: u64) -> Result<u64, String> {
     if bytes <= LARGEST_DEVICE {
         return Ok(bytes);

@@ -24,7 +24,6 @@ mod page;
 mod trace;
 mod ops;
 mod oracle;
-mod entries;
 mod number;
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::args::ReplayArgs;
-use super::oracle::{self, Stop};
+use super::oracle::{self, Setting, Stop};
 use super::{given, ops};
 use crate::output;
 
@@ -33,7 +33,8 @@ fn lines(file: &Path, args: &ReplayArgs) -> Result<String, String> {
     let with_entries = std::env::var_os("TORCH_REPLAY_TRACE").is_some();
     let bytes = std::fs::read(file).map_err(|error| in_file(&error))?;
     let ops = ops::text(&bytes).and_then(ops::parse).map_err(|bad| in_file(&bad))?;
-    oracle::run(&ops, config, memory, with_entries).map_err(|stop| match stop {
+    let setting = Setting { device_memory: memory, devices: given::devices_from_env()?, with_entries };
+    oracle::run(&ops, config, setting).map_err(|stop| match stop {
         Stop::BadTrace(bad) => in_file(&bad),
         Stop::Allocator(error) => in_file(&error),
     })

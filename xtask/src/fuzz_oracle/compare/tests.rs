@@ -1,16 +1,24 @@
-use super::first_difference;
+use super::{Verdict, compare};
 use crate::fuzz_oracle::run::Output;
 
 fn output(lines: &[&str]) -> Output {
     Output { lines: lines.iter().map(|line| (*line).to_owned()).collect(), failed: false }
 }
 
+fn first_difference(oracle: &[&str], ours: &[&str]) -> Option<usize> {
+    match compare(&output(oracle), &output(ours)) {
+        Verdict::Agree => None,
+        Verdict::Differ(line) => Some(line),
+        Verdict::AgreeUpTo(line) => panic!("PyTorch is in order after line {line}"),
+    }
+}
+
 #[test]
 fn a_missing_line_is_a_difference() {
-    let whole = output(&["free 1", "complete all"]);
+    let whole = ["free 1", "complete all"];
     assert_eq!(first_difference(&whole, &whole), None);
-    assert_eq!(first_difference(&whole, &output(&["free 1"])), Some(1));
-    assert_eq!(first_difference(&output(&[]), &whole), Some(0));
+    assert_eq!(first_difference(&whole, &["free 1"]), Some(1));
+    assert_eq!(first_difference(&[], &whole), Some(0));
 }
 
 #[test]
@@ -18,19 +26,49 @@ fn the_sums_of_inactive_split_are_open_once_a_stream_is_recorded() {
     let one = "stat inactive_split.all current 1 peak 2 allocated 3 freed 2";
     let other = "stat inactive_split.all current 1 peak 1 allocated 2 freed 1";
     let wrong = "stat inactive_split.all current 2 peak 2 allocated 3 freed 1";
-    assert_eq!(first_difference(&output(&[one]), &output(&[other])), Some(0));
+    assert_eq!(first_difference(&[one], &[other]), Some(0));
     let record = "record 1 2";
-    assert_eq!(first_difference(&output(&[record, one]), &output(&[record, other])), None);
-    assert_eq!(first_difference(&output(&[record, one]), &output(&[record, wrong])), Some(1));
+    assert_eq!(first_difference(&[record, one], &[record, other]), None);
+    assert_eq!(first_difference(&[record, one], &[record, wrong]), Some(1));
     let bytes = ["stat active.all current 1 peak 2", "stat active.all current 1 peak 1"];
-    assert_eq!(first_difference(&output(&[record, bytes[0]]), &output(&[record, bytes[1]])), Some(1));
+    assert_eq!(first_difference(&[record, bytes[0]], &[record, bytes[1]]), Some(1));
 }
 
 #[test]
 fn completed_frees_in_a_row_have_no_order() {
     let [a, b] = ["trace free_completed 1 seg0+0", "trace free_completed 2 seg1+0"];
     let between = "trace segment_free 2 seg1+0";
-    assert_eq!(first_difference(&output(&[a, b, between]), &output(&[b, a, between])), None);
-    assert_eq!(first_difference(&output(&[a, between, b]), &output(&[b, between, a])), Some(0));
-    assert_eq!(first_difference(&output(&[a, a]), &output(&[a, b])), Some(1));
+    assert_eq!(first_difference(&[a, b, between], &[b, a, between]), None);
+    assert_eq!(first_difference(&[a, between, b], &[b, between, a]), Some(0));
+    assert_eq!(first_difference(&[a, a], &[a, b]), Some(1));
+}
+
+#[test]
+fn refusals_are_compared_and_defects_end_the_comparison() {
+    let refused = "error m 1.5: invalid fraction:1.5. Please set within [0, 1].";
+    assert_eq!(first_difference(&[refused, "free 1"], &[refused, "free 1"]), None);
+    assert_eq!(first_difference(&[refused], &["error m 1.5: no"]), Some(0));
+    let assertion = "error pool_count 9: it != graph_pools.end() INTERNAL ASSERT FAILED at x";
+    assert_eq!(first_difference(&[assertion, "free 1"], &["error pool_count 9: no pool", "free 1"]), None);
+    assert_eq!(first_difference(&[assertion], &["pool_count 9 0"]), Some(0));
+
+    let defect =
+        ["free 1", "driver segment_alloc_failed 512 -", "error a 1 2 0: CUDA error: operation not permitted"];
+    let in_order = output(&["free 1", "alloc 1 2 block 512 at seg0+0", "free 1"]);
+    assert_eq!(compare(&output(&defect), &in_order), Verdict::AgreeUpTo(1));
+    assert_eq!(compare(&output(&defect), &output(&["free 2"])), Verdict::Differ(0));
+    let half = ["trace free_requested 1 seg0+0", "error restore A 5: could not find 0x1"];
+    assert_eq!(compare(&output(&half), &output(&["error restore A 5: no"])), Verdict::AgreeUpTo(0));
+    assert_eq!(compare(&output(&half), &output(&["restore A 5"])), Verdict::Differ(0));
+    let crash = Output { lines: vec!["free 1".to_owned(), "failed: a signal".to_owned()], failed: true };
+    assert_eq!(compare(&crash, &in_order), Verdict::AgreeUpTo(1));
+}
+
+#[test]
+fn a_restore_has_no_order() {
+    let one = ["trace alloc 1 seg0+0", "trace alloc 1 seg0+512", "restore A 5", "stat a.all current 1 peak 2 allocated 2"];
+    let other = ["trace alloc 1 seg0+512", "trace alloc 1 seg0+0", "restore A 5", "stat a.all current 1 peak 3 allocated 2"];
+    assert_eq!(first_difference(&one, &other), None);
+    assert_eq!(first_difference(&one[1..], &other[1..]), Some(0));
+    assert_eq!(first_difference(&one[3..], &other[3..]), Some(0));
 }
