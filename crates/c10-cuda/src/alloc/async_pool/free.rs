@@ -74,7 +74,7 @@ impl Locked<'_> {
         let captures = self.capturing && self.captures(own)?;
         if self.capturing {
             // Nothing in a capture can wait for what is outside, nor the other way round.
-            let mut apart = captures != in_graph;
+            let mut apart = captures && !in_graph;
             for stream in &uses {
                 apart |= self.captures(*stream)? != captures;
             }
