@@ -62,17 +62,14 @@ impl Machine {
             Command::Unuse { pool } => self.unuse(*pool),
             Command::CaptureBegin { stream, pool, mode } => self.capture_begin(line, *stream, *pool, *mode),
             Command::CaptureEnd { stream } => self.capture_end(line, *stream),
-            Command::Snapshot { pool } => Ok(self.snapshot(*pool)),
-            Command::History { entries, skip } => Ok(self.history(*entries, skip)),
+            Command::Snapshot { pool } => self.snapshot(*pool),
+            Command::History { entries, skip } => self.history(*entries, skip),
             Command::CacheInfo => {
                 let device = self.runtime.current_device();
                 Ok(Answer::Echo(format!(" {}", self.allocator.cache_info(device)?)))
             }
             Command::Base { id } => self.base(*id),
-            Command::Fraction => {
-                let device = self.runtime.current_device();
-                Ok(Answer::Echo(format!(" {:.6}", self.allocator.memory_fraction(device)?)))
-            }
+            Command::Fraction => self.fraction(),
             Command::ResetPeak => {
                 self.allocator.reset_peak_stats(self.runtime.current_device())?;
                 Ok(Answer::DONE)

@@ -48,7 +48,8 @@ impl Machine {
                 Ok(Answer::Line(format!("alloc {id} {bytes} block {block} at {place}")))
             }
             Err(error) if error.kind() == ErrorKind::OutOfMemory && !self.asks_driver(bytes) => {
-                Ok(Answer::Line(format!("oom {id} {bytes} {error}")))
+                let text = error.to_string().replace('\n', " ");
+                Ok(Answer::Line(format!("oom {id} {bytes} {text}")))
             }
             Err(error) if error.kind() == ErrorKind::OutOfMemory => {
                 Ok(Answer::Refused(DRIVER_OUT_OF_MEMORY.into()))

@@ -11,8 +11,20 @@ use c10_cuda::alloc::{History, TraceAction, TraceEntry};
 use c10_cuda::driver::sim::SimDriver;
 
 /// The calls that get lines of their own.
-pub(super) const CALLS: [&str; 8] =
-    ["malloc", "free", "reserve", "free_range", "create", "map", "unmap", "release"];
+pub(super) const CALLS: [&str; 12] = [
+    "malloc",
+    "free",
+    "reserve",
+    "free_range",
+    "create",
+    "map",
+    "unmap",
+    "release",
+    "mem_pool_reserve",
+    "mem_pool_release",
+    "graph_malloc",
+    "graph_free",
+];
 
 thread_local! {
     /// Whose calls are the time: a clock is a plain function.

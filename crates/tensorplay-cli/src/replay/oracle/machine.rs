@@ -7,7 +7,7 @@ use c10_core::{DataPtr, DeviceIndex, DeviceType, Stream};
 use c10_cuda::alloc::{MempoolId, PoolCheckpoint, TraceAction, TraceEntry};
 use c10_cuda::driver::StreamHandle;
 use c10_cuda::driver::sim::{SimConfig, SimDriver};
-use c10_cuda::{CachingAllocator, Config, Runtime};
+use c10_cuda::{Backend, CachingAllocator, Config, Runtime};
 
 use super::answer::Answer;
 use super::entries::{self, Kept};
@@ -32,6 +32,8 @@ pub(super) struct Machine {
     pub(super) own_calls: OwnCalls,
     /// The devices that were current.
     pub(super) devices_used: BTreeSet<DeviceIndex>,
+    /// The devices whose memory fraction was set.
+    pub(super) capped: BTreeSet<DeviceIndex>,
     /// Whether `history` is on.
     pub(super) has_history: bool,
     /// What it keeps, where all entries are recorded for their lines.
@@ -46,7 +48,10 @@ pub(super) struct Machine {
 impl Machine {
     pub(super) fn new(config: Config, setting: Setting) -> Result<Self, Stop> {
         // PyTorch's own behaviour, where ours is better too.
-        let config = Config { search_after_synchronize: false, ..config };
+        let mut config = Config { search_after_synchronize: false, ..config };
+        if config.backend == Backend::CudaMallocAsync {
+            config.per_process_memory_fraction = 1.0;
+        }
         let Setting { device_memory, devices, with_entries } = setting;
         // The stand-in's rule: a free completes nothing.
         let machine = SimConfig { free_waits: false, ..SimConfig::with_devices(devices, device_memory) };
@@ -69,6 +74,7 @@ impl Machine {
             checkpoints: HashMap::new(),
             own_calls: OwnCalls::default(),
             devices_used: BTreeSet::from([0]),
+            capped: BTreeSet::new(),
             has_history: false,
             kept: None,
             with_entries,
@@ -80,6 +86,11 @@ impl Machine {
             entries::record(&machine.allocator);
         }
         Ok(machine)
+    }
+
+    /// Whether the driver's memory pools are the allocator.
+    pub(super) fn is_async(&self) -> bool {
+        self.allocator.config().backend == Backend::CudaMallocAsync
     }
 
     /// What a thread of the trace does before its first command.

@@ -29,14 +29,15 @@ impl Places {
                 ("segment_free", bytes.next_multiple_of(UNIT), place)
             }
             ("reserve", None) => ("va_reserve", bytes, self.add(base, bytes)),
-            ("free_range", None) => {
-                let place = self.place(base);
-                self.live.remove(&base)?;
-                ("va_free", bytes, place)
-            }
+            ("free_range", None) => ("va_free", bytes, self.remove(base)?),
             ("create", None) => ("phys_alloc", bytes, "-".into()),
             ("create", Some(_)) => ("phys_alloc_failed", bytes, "-".into()),
             ("release", None) => ("phys_free", bytes, "-".into()),
+            ("mem_pool_reserve", None) => ("async_reserve", bytes, self.add(base, bytes)),
+            ("mem_pool_reserve", Some(_)) => ("async_reserve_failed", bytes, "-".into()),
+            ("mem_pool_release", None) => ("async_release", bytes, self.remove(base)?),
+            ("graph_malloc", None) => ("graph_alloc", bytes, self.add(base, bytes)),
+            ("graph_free", None) => (call.name, bytes, self.remove(base)?),
             ("map" | "unmap", None) => (call.name, bytes, self.place(base)),
             _ => return None,
         };
@@ -47,6 +48,13 @@ impl Places {
         self.live.insert(base, (self.count, bytes));
         self.count += 1;
         self.place(base)
+    }
+
+    /// The place of a range that goes.
+    fn remove(&mut self, base: u64) -> Option<String> {
+        let place = self.place(base);
+        self.live.remove(&base)?;
+        Some(place)
     }
 
     pub(super) fn place(&self, address: u64) -> String {

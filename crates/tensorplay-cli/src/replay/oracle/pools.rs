@@ -32,6 +32,8 @@ impl Machine {
         match done {
             Ok(()) => Ok(Answer::DONE),
             Err(error) if error.kind() == ErrorKind::InvalidArgument => {
+                // The driver's pools have PyTorch's words themselves.
+                let words = words.filter(|_| !self.is_async());
                 Ok(Answer::Refused(words.map_or_else(|| error.to_string(), str::to_owned)))
             }
             Err(error) => Err(error.into()),

@@ -17,12 +17,26 @@ impl Machine {
     pub(super) fn set_fraction(&mut self, fraction: f64) -> Result<Answer, Stop> {
         let text = general(fraction);
         match self.allocator.set_memory_fraction(fraction, self.runtime.current_device()) {
-            Ok(()) => Ok(Answer::Line(format!("memory_fraction {text}"))),
+            Ok(()) => {
+                self.capped.insert(self.runtime.current_device());
+                Ok(Answer::Line(format!("memory_fraction {text}")))
+            }
             Err(error) if error.kind() == ErrorKind::InvalidArgument => {
                 Ok(Answer::Refused(format!("invalid fraction:{text}. Please set within [0, 1].")))
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    pub(super) fn fraction(&self) -> Result<Answer, Stop> {
+        let device = self.runtime.current_device();
+        let fraction = if self.is_async() && !self.capped.contains(&device) {
+            // Without a cap, PyTorch divides the largest number by the device's memory.
+            u64::MAX as f64 / self.allocator.mem_get_info(device)?.total as f64
+        } else {
+            self.allocator.memory_fraction(device)?
+        };
+        Ok(Answer::Echo(format!(" {fraction:.6}")))
     }
 
     pub(super) fn base(&self, id: i64) -> Result<Answer, Stop> {

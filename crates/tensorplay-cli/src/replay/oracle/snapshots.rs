@@ -5,6 +5,7 @@ use std::fmt::Write;
 use c10_cuda::alloc::{BlockState, History, MempoolId, SegmentInfo, TraceAction, TraceEntry};
 use c10_cuda::driver::StreamHandle;
 
+use super::Stop;
 use super::answer::Answer;
 use super::entries::Kept;
 use super::machine::Machine;
@@ -26,7 +27,8 @@ const ACTIONS: [TraceAction; 10] = [
 ];
 
 impl Machine {
-    pub(super) fn history(&mut self, entries: usize, skip: &[&str]) -> Answer {
+    pub(super) fn history(&mut self, entries: usize, skip: &[&str]) -> Result<Answer, Stop> {
+        self.allocator.supports("recordHistory")?;
         self.has_history = entries != 0;
         let skipped = |action: &TraceAction| skip.contains(&action.name());
         let skip_actions = ACTIONS.into_iter().filter(skipped).collect();
@@ -37,10 +39,11 @@ impl Machine {
         } else {
             self.allocator.record_history(history);
         }
-        Answer::DONE
+        Ok(Answer::DONE)
     }
 
-    pub(super) fn snapshot(&mut self, pool: Option<PoolName>) -> Answer {
+    pub(super) fn snapshot(&mut self, pool: Option<PoolName>) -> Result<Answer, Stop> {
+        self.allocator.supports("snapshot")?;
         let pool = pool.map_or(MempoolId::DEFAULT, MempoolId::from);
         let mut snapshot = self.allocator.snapshot_of(pool, self.has_history && !self.with_entries);
         if let Some(kept) = &self.kept {
@@ -53,7 +56,7 @@ impl Machine {
         for entry in snapshot.device_traces.iter().flatten() {
             self.write_entry(&mut text, entry);
         }
-        Answer::Echo(text)
+        Ok(Answer::Echo(text))
     }
 
     fn write_segment(&self, text: &mut String, segment: &SegmentInfo) {
