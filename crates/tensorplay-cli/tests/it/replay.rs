@@ -265,7 +265,7 @@ fn a_whole_report_as_json() {
             "comparison": null,
             "configuration": "",
             "device_memory_bytes": 943718400,
-            "driver_calls": 72,
+            "driver_calls": 6,
             "memory_summary": "TABLE",
             "notes": [],
             "order_of_equals": "registration",

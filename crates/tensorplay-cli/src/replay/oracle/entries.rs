@@ -10,21 +10,15 @@ use c10_cuda::CachingAllocator;
 use c10_cuda::alloc::{History, TraceAction, TraceEntry};
 use c10_cuda::driver::sim::SimDriver;
 
-/// The calls that get lines of their own.
-pub(super) const CALLS: [&str; 12] = [
-    "malloc",
-    "free",
-    "reserve",
-    "free_range",
-    "create",
-    "map",
-    "unmap",
-    "release",
-    "mem_pool_reserve",
-    "mem_pool_release",
-    "graph_malloc",
-    "graph_free",
-];
+/// The calls that get lines of their own, and by whose number entries are placed among them.
+const CALLS: [&str; 8] = ["malloc", "free", "reserve", "free_range", "create", "map", "unmap", "release"];
+/// What a memory pool does of itself, and gets lines too. With one there are no entries.
+const POOL_NOTES: [&str; 4] = ["mem_pool_reserve", "mem_pool_release", "graph_malloc", "graph_free"];
+
+/// Whether a call gets a line.
+pub(super) fn has_line(call: &str) -> bool {
+    CALLS.contains(&call) || POOL_NOTES.contains(&call)
+}
 
 thread_local! {
     /// Whose calls are the time: a clock is a plain function.

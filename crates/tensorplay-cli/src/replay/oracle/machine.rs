@@ -170,7 +170,7 @@ impl Machine {
         let mut entries = entries.into_iter().peekable();
         let mut own = own.into_iter().peekable();
         for call in self.driver.take_calls() {
-            if !entries::CALLS.contains(&call.name) {
+            if !entries::has_line(call.name) {
                 continue;
             }
             while let Some((_, entry)) = entries.next_if(|(calls, _)| *calls <= self.calls) {
