@@ -150,10 +150,8 @@ impl fmt::Display for Coverage {
         write!(f, "\n\nlines of {} traces:", self.traces)?;
         self.lines.iter().try_for_each(|(kind, count)| write!(f, "\n{count:>9} {kind}"))?;
         write!(f, "\n\nrefusals, and in how many traces they came first:")?;
-        let refusals = self.refusals.iter();
-        refusals
-            .map(|(text, (all, first))| write!(f, "\n{all:>9} {first:>6} {text}"))
-            .collect::<fmt::Result>()?;
+        let mut refusals = self.refusals.iter();
+        refusals.try_for_each(|(text, (all, first))| write!(f, "\n{all:>9} {first:>6} {text}"))?;
         let failed: usize = self.failures.values().sum();
         write!(f, "\n\ntraces that PyTorch itself failed on: {failed}")?;
         self.failures.iter().try_for_each(|(text, count)| write!(f, "\n{count:>9} {text}"))
