@@ -136,9 +136,11 @@ fn comparable(lines: &[String]) -> Vec<String> {
         if open { format!("{all} {sums}") } else { line.clone() }
     });
     let mut lines: Vec<String> = lines.collect();
-    for completed in ["trace free_completed ", "entry free_completed "] {
-        let completed = |line: &String| line.starts_with(completed);
-        lines.chunk_by_mut(|a, b| completed(a) && completed(b)).for_each(<[String]>::sort_unstable);
+    let completed = |line: &String| line.starts_with("trace free_completed ");
+    lines.chunk_by_mut(|a, b| completed(a) && completed(b)).for_each(<[String]>::sort_unstable);
+    if deferred {
+        // A ring that is full has lost the first of them.
+        lines.retain(|line| !line.trim_start().starts_with("entry free_completed "));
     }
     for place in 0..lines.len() {
         if lines[place].starts_with("restore ") {

@@ -219,18 +219,14 @@ impl Locked<'_> {
     /// (`try_mempool_fallback`).
     // Differs from PyTorch: also of a pool that allocations go to at the time, which ends there in an error.
     fn block_of_other_pools(&mut self, request: &mut Request) -> Option<BlockId> {
-        // With expandable segments PyTorch does not come here.
-        let is_off = self.config.expandable_segments || self.pools.use_on_oom.is_empty();
-        if is_off || request.pool.owner != 0 {
+        if self.pools.use_on_oom.is_empty() || request.pool.owner != 0 {
             return None;
         }
         let pools: Vec<_> = self.pools.use_on_oom.iter().filter_map(|id| self.pools.find(id)).collect();
-        for owner in
-            pools.into_iter().filter(|slot| self.pools.owner(*slot).asleep.is_none()).collect::<Vec<_>>()
-        {
+        for owner in pools {
             let there = Request { pool: PoolId { owner, ..request.pool }, ..*request };
             // As in PyTorch, growing segments stay their pool's.
-            if self.is_expandable(there.pool) {
+            if self.is_expandable(there.pool) || self.pools.owner(owner).asleep.is_some() {
                 continue;
             }
             if let Some(id) = self.get_free_block(&there) {

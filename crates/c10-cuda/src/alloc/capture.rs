@@ -145,8 +145,17 @@ impl<'a> Locked<'a> {
     /// Defers a freed block that streams use, where that happens in a capture or a stream that uses it captures:
     /// an event would be one in the graph. Says whether it did.
     pub(crate) fn defer(&mut self, id: BlockId) -> Result<bool, DriverError> {
+        let own = self.stream(self.blocks[id].stream);
+        let in_graph = self.graph_uses.contains_key(&id)
+            || self.capturing_use(id)?.is_some()
+            || self.capture_of(own)?.is_some();
         let found = match self.capture_context()? {
-            Some((stream, capture)) => Some((stream, capture, self.free_markers(id)?)),
+            Some((stream, capture)) if in_graph => Some((stream, capture, self.free_markers(id)?)),
+            Some(_) => {
+                // No graph has it: its events are recorded by the next call that is in no capture.
+                self.unrecorded.push(id);
+                return Ok(true);
+            }
             None => self.capturing_use(id)?.map(|(stream, capture)| (stream, capture, Vec::new())),
         };
         let Some((stream, capture, markers)) = found else { return Ok(false) };
@@ -154,6 +163,7 @@ impl<'a> Locked<'a> {
         Ok(true)
     }
 
+    /// A stream that uses the block and takes part in a capture.
     fn capturing_use(&self, id: BlockId) -> Result<Option<(StreamHandle, u64)>, DriverError> {
         for &stream in &self.blocks[id].stream_uses {
             if let Some(capture) = self.capture_of(stream)? {

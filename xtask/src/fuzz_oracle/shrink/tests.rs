@@ -1,7 +1,7 @@
 use super::shrink;
 use crate::fuzz_oracle::family::Family;
 use crate::fuzz_oracle::generate::{Fixed, trace};
-use crate::fuzz_oracle::trace::{Command, Op};
+use crate::fuzz_oracle::trace::{Command, Op, Trace};
 
 fn bytes(op: &Op) -> u64 {
     match op.command {
@@ -38,9 +38,20 @@ fn a_command_goes_with_what_it_needs() {
         (Family::Checkpoint, "restore ", "checkpoint "),
     ] {
         let has = |op: &Op, head: &str| op.to_string().contains(head);
+        // What it ends or frees: some commands are of things that are not there.
+        let of = |op: &Op, head: &str| Some(op.to_string().split_once(head)?.1.split(' ').next()?.to_owned());
+        let ended = |trace: &Trace| {
+            trace.ops.iter().enumerate().find_map(|(place, op)| {
+                let begun = of(op, end).is_some_and(|ended| {
+                    trace.ops[..place].iter().any(|op| of(op, begin).as_ref() == Some(&ended))
+                });
+                begun.then(|| op.to_string())
+            })
+        };
         let found = (0..).map(|seed| trace(family, seed, &Fixed::default()));
-        let whole = found.into_iter().find(|trace| trace.ops.iter().any(|op| has(op, end))).unwrap();
-        let small = shrink(whole, |trace| Ok(trace.ops.iter().any(|op| has(op, end)))).unwrap();
+        let (whole, wanted) =
+            found.into_iter().find_map(|trace| ended(&trace).map(|op| (trace, op))).unwrap();
+        let small = shrink(whole, |trace| Ok(trace.ops.iter().any(|op| op.to_string() == wanted))).unwrap();
         let (last, before) = small.ops.split_last().unwrap();
         assert!(has(last, end) && before.iter().any(|op| has(op, begin)), "{small}");
         assert!(before.len() < 4, "{small}");
