@@ -10,7 +10,7 @@ use crate::driver::{DevicePtr, DriverError, MemoryInfo, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
 
 /// # Errors
-/// All calls that name a device return [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when
+/// All calls that name a device return [`ErrorKind::InvalidArgument`] when
 /// there is no such device.
 impl CachingAllocator {
     /// All statistics of a device (`torch.cuda.memory_stats`).
@@ -90,8 +90,8 @@ impl CachingAllocator {
     /// The first address and the size in bytes of the segment that holds the memory (`getBaseAllocation`).
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for memory that is not this allocator's;
-    /// [`ErrorKind::NotImplemented`](crate::ErrorKind::NotImplemented) for memory of an expandable segment, which
+    /// [`ErrorKind::InvalidArgument`] for memory that is not this allocator's;
+    /// [`ErrorKind::NotImplemented`] for memory of an expandable segment, which
     /// is no one allocation of the driver.
     pub fn base_allocation(&self, ptr: &DataPtr) -> Result<(DevicePtr, u64)> {
         if let Some((pool, address)) = self.own_async(ptr)

@@ -2,7 +2,7 @@
 //! [`PluggableAllocator`]: an allocator made of C functions (`torch.cuda.memory.CUDAPluggableAllocator`).
 //!
 //! It serves as a whole allocator (a [`c10_core::allocator::Allocator`]), or as the source of a private pool
-//! ([`PoolAllocator`]). It keeps a table of what it has given out, so that an address that it does not know is an
+//! ([`PoolAllocator`](crate::alloc::PoolAllocator)). It keeps a table of what it has given out, so that an address that it does not know is an
 //! error and never handed to the C functions.
 //!
 //! ```

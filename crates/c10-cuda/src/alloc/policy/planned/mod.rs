@@ -4,7 +4,7 @@
 //! - [`Recording`]: requests and when they end; from the trace of an allocator, or written down one by one.
 //! - [`solve`]: the packing. [`Shape`] says what a recording is one of, and [`Plan::make`] packs it.
 //! - [`Plan`]: the result, which can be [saved](Plan::save), [loaded](Plan::load) and is checked when it is.
-//! - [`Serving`]: a plan at work.
+//! - `Serving`: a plan at work.
 //!
 //! ```
 //! use c10_cuda::plan::{Limits, Plan, Recording, Shape};
