@@ -131,6 +131,9 @@ impl CachingAllocator {
         if checkpoint.device != device.index {
             return Err(refused("restore_pool", id, "is of another device in the state"));
         }
+        if locked.pools.owner(slot).asleep.is_some() {
+            return Err(refused("restore_pool", id, "is suspended"));
+        }
         locked.check_restorable(slot, checkpoint)?;
         let ended = take_owners(&locked, slot, owners).map_err(|why| refused("restore_pool", id, why))?;
 

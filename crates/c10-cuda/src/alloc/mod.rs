@@ -332,13 +332,17 @@ impl CachingAllocator {
     }
 
     /// Gives the one segment that begins at `base` back to the driver, if it is wholly free, and says whether it
-    /// was. Blocks whose streams have passed are freed first.
+    /// was. Blocks whose streams have passed are freed first. Where the current stream captures nothing is given back.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when there is no such device; what the driver reports.
     pub fn release_segment(&self, base: DevicePtr, device: DeviceIndex) -> Result<bool> {
         self.supports("releaseSegment")?;
         let mut locked = self.device(device)?.lock();
+        if locked.capture_context()?.is_some() {
+            return Ok(false);
+        }
+        let _relaxed = locked.relaxed()?;
         locked.process_events()?;
         Ok(locked.release_segment(base.0)?)
     }

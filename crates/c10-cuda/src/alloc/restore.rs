@@ -31,6 +31,7 @@ impl CachingAllocator {
     /// all segments are more than 2^60 bytes, the device is in use, or the driver gave another address. What
     /// the driver reports. Nothing is left behind then.
     pub fn restore(&self, device: DeviceIndex, segments: &[SegmentInfo]) -> Result<Vec<DataPtr>> {
+        self.supports("restore")?;
         let device = self.device(device)?;
         for segment in segments {
             check(device, segment)?;

@@ -211,6 +211,22 @@ impl Config {
             }
         }
         self.pinned.check()?;
+        if self.backend == Backend::CudaMallocAsync && self.placement != Placement::Exact {
+            let text = "backend:cudaMallocAsync places blocks itself: no other placement can be chosen";
+            return Err(Error::new(ErrorKind::Config, text));
+        }
+        let classes = self.expandable_segments_reserve_by_class.iter().map(|(_, reserve)| reserve);
+        for reserve in self.expandable_segments_reserve.iter().chain(classes) {
+            let is_some = match *reserve {
+                Reserve::Fraction(fraction) => fraction.is_finite() && fraction > 0.0,
+                Reserve::Bytes(bytes) => bytes > 0 && bytes < REQUEST_CAP,
+            };
+            if !is_some {
+                let text =
+                    format!("a reserve of expandable segments is {reserve:?}, and must be more than 0");
+                return Err(Error::new(ErrorKind::Config, text));
+            }
+        }
         // Differs from PyTorch: it finds out when the driver refuses the addresses.
         if self.expandable_segments && !self.large_segment_size.is_multiple_of(ROUND_LARGE) {
             let size = self.large_segment_size;

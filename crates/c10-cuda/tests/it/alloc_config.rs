@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use c10_cuda::driver::sim::{SimConfig, SimDriver};
-use c10_cuda::{Backend, CachingAllocator, Config, ErrorKind, PinnedConfig, Reserve, RoundupPower2Divisions};
+use c10_cuda::{
+    Backend, CachingAllocator, Config, ErrorKind, PinnedConfig, Placement, Reserve, RoundupPower2Divisions,
+};
 use proptest::prelude::*;
 
 use crate::mutations::mutated;
@@ -422,4 +424,22 @@ proptest! {
         prop_assert!(block >= bytes && block.is_multiple_of(512));
         prop_assert!(block <= (2 * bytes).max(512).max(bytes + 2 * MIB), "{} for {}", block, bytes);
     }
+}
+
+#[test]
+fn reserves_and_placements_are_checked_in_the_struct_too() {
+    let new = |config| CachingAllocator::new(SimDriver::new(SimConfig::with_bytes(1 << 30)), config);
+    for reserve in
+        [Reserve::Fraction(f64::NAN), Reserve::Fraction(-1.0), Reserve::Fraction(0.0), Reserve::Bytes(0)]
+    {
+        let config = Config { expandable_segments_reserve: Some(reserve), ..Config::default() };
+        assert_eq!(new(config).unwrap_err().kind(), ErrorKind::Config);
+    }
+    let backend = Backend::CudaMallocAsync;
+    let stitched = Config { backend, placement: Placement::Stitched, ..Config::default() };
+    assert_eq!(new(stitched).unwrap_err().kind(), ErrorKind::Config);
+    let own = new(Config { backend, ..Config::default() }).unwrap();
+    assert_eq!(own.begin_recording(0).unwrap_err().kind(), ErrorKind::NotImplemented);
+    assert_eq!(own.set_plan(None, 0).unwrap_err().kind(), ErrorKind::NotImplemented);
+    assert_eq!(own.restore(0, &[]).unwrap_err().kind(), ErrorKind::NotImplemented);
 }

@@ -412,3 +412,18 @@ fn streams_that_come_and_go_keep_their_work_apart() {
         sim.device_synchronize(0).unwrap();
     }
 }
+
+#[test]
+fn a_copy_finds_pinned_memory_that_was_freed_under_it() {
+    let sim = sim();
+    let [stream] = streams(&sim);
+    let device = sim.malloc(0, MIB).unwrap();
+    let host = sim.host_alloc(MIB).unwrap();
+    copy_ends(&*sim, CopyEnd::Device(device), CopyEnd::Host(host.as_ptr()), MIB, stream).unwrap();
+    host_free(&*sim, host).unwrap();
+    assert_eq!(sim.take_races().len(), 1);
+    sim.complete_all();
+    let mut bytes = [1; 4];
+    sim.peek(device, &mut bytes).unwrap();
+    assert_eq!(bytes, [0; 4]);
+}

@@ -4,7 +4,7 @@
 use c10_core::{DataPtr, Stream};
 use c10_cuda::alloc::{MemPool, MemPoolOptions, MempoolId, PoolFilter, SuspendedContents};
 use c10_cuda::driver::sim::{FaultPlan, FaultRule, SimConfig};
-use c10_cuda::driver::{DevicePtr, Status, StreamHandle};
+use c10_cuda::driver::{CaptureMode, DevicePtr, Status, StreamHandle};
 use c10_cuda::{Config, ErrorKind, Result};
 use proptest::prelude::*;
 
@@ -381,4 +381,38 @@ proptest! {
         prop_assert_eq!(rig.driver_used(), 0);
         prop_assert!(rig.sim.take_faults().is_empty());
     }
+}
+
+#[test]
+fn a_capture_refuses_what_would_have_to_be_waited_for() {
+    let (rig, pool) = pool(GIB);
+    let block = inside(&rig, &pool, 3 * MIB);
+    let outside = rig.allocate(30 * MIB);
+    fill(&rig, &block, 7, MIB);
+    suspend(&pool, Kept).unwrap();
+    let base = DevicePtr(address(&outside));
+    drop(outside);
+    let stream = rig.cuda.runtime().stream_from_pool(0, 0).unwrap();
+    let id = rig.cuda.new_graph_pool_id();
+    let capture = rig.cuda.begin_capture(stream, id, CaptureMode::Global).unwrap();
+    assert_eq!(pool.resume().unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert!(!rig.cuda.release_segment(base, 0).unwrap());
+    capture.end().unwrap();
+    pool.resume().unwrap();
+    assert_eq!(read(&rig, &block, 4), [7; 4]);
+    assert!(rig.cuda.release_segment(base, 0).unwrap());
+}
+
+#[test]
+fn a_sleeping_pool_is_not_restored() {
+    let (rig, pool) = pool(GIB);
+    let block = inside(&rig, &pool, 3 * MIB);
+    let checkpoint = rig.cuda.checkpoint_pool(0, pool.id()).unwrap();
+    fill(&rig, &block, 3, MIB);
+    suspend(&pool, Kept).unwrap();
+    let mut owners = vec![block];
+    let refused = rig.cuda.restore_pool(0, &checkpoint, &mut owners).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    pool.resume().unwrap();
+    assert_eq!(read(&rig, &owners[0], 4), [3; 4]);
 }

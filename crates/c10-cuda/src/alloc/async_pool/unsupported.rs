@@ -22,6 +22,9 @@ const UNSUPPORTED: &[&str] = &[
     "setUserMetadata",
     "streamWaited",
     "shareIpcHandle",
+    "setPlan",
+    "beginRecording",
+    "restore",
 ];
 
 impl CachingAllocator {

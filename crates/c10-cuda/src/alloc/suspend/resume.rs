@@ -11,20 +11,26 @@ use crate::alloc::expandable::{Row, release};
 use crate::alloc::ids::PoolId;
 use crate::alloc::{CachingAllocator, MemPool, MempoolId};
 use crate::driver::{DriverError, PhysHandle, Status};
-use crate::error::{Error, OutOfMemory, Result};
+use crate::error::{Error, ErrorKind, OutOfMemory, Result};
 
 impl CachingAllocator {
     /// Puts memory behind the blocks of a suspended pool again, at their addresses, and copies back what was kept. Pages
     /// of which nothing is held any more get none. Again is no error.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) when there is not enough memory, with what is cached
-    /// given back; what the driver reports. The pool sleeps then as it did.
+    /// [`ErrorKind::OutOfMemory`] when there is not enough memory, with what is cached given back;
+    /// [`ErrorKind::InvalidArgument`] while a capture is under way; what the driver reports. The pool sleeps then as it
+    /// did.
     pub fn resume_pool(&self, device: DeviceIndex, id: MempoolId) -> Result<()> {
         let mut locked = self.device(device)?.lock();
         let slot = locked.private_pool("resume_pool", id)?;
         if locked.pools.owner(slot).asleep.is_none() {
             return Ok(());
+        }
+        if locked.device.captures_under_way() {
+            let text =
+                format!("resume_pool: the pool {id} cannot be waited for while a capture is under way");
+            return Err(Error::new(ErrorKind::InvalidArgument, text));
         }
         locked.resume(slot)?;
         locked.end_if_over(slot);

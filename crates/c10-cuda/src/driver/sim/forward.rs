@@ -285,8 +285,15 @@ impl Driver for SimDriver {
             s.forbid_in_capture()?;
             site.bytes = s.pinned.forget(ptr)?;
             s.watch(|races| races.host_freed(ptr.as_ptr().addr() as u64, site.bytes));
-            // SAFETY: it was live until the line above, with these bytes; the caller says that nobody uses it.
-            unsafe { free_pinned(ptr, site.bytes) };
+            s.pinned.retire(ptr, site.bytes);
+            // A copy that nobody waited for, which is a fault of the program, still finds its memory.
+            if s.streams.iter().all(|(_, stream)| stream.queue.is_empty()) {
+                for (ptr, bytes) in s.pinned.take_retired() {
+                    // SAFETY: it was live until it was retired, with these bytes, and is here once; the caller
+                    // says that nobody uses it, and no work is left that might.
+                    unsafe { free_pinned(ptr, bytes) };
+                }
+            }
             Ok(())
         })
     }

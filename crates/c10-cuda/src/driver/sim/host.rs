@@ -1,7 +1,7 @@
 //! Pinned host memory: which ranges are live, and the limit.
 
 use std::collections::BTreeMap;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 
 use super::host_bytes::alloc_pinned;
 use super::state::State;
@@ -14,13 +14,15 @@ pub(super) struct Pinned {
     ranges: BTreeMap<usize, u64>,
     /// The same of what was registered.
     registered: BTreeMap<usize, u64>,
+    /// What was freed while work was under way: addresses, their provenance exposed, and lengths.
+    retired: Vec<(usize, u64)>,
     in_use: u64,
     limit: u64,
 }
 
 impl Pinned {
     pub(super) const fn new(limit: u64) -> Self {
-        Self { ranges: BTreeMap::new(), registered: BTreeMap::new(), in_use: 0, limit }
+        Self { ranges: BTreeMap::new(), registered: BTreeMap::new(), retired: Vec::new(), in_use: 0, limit }
     }
 
     /// Forgets a live range; gives its length.
@@ -28,6 +30,17 @@ impl Pinned {
         let bytes = self.ranges.remove(&ptr.as_ptr().addr()).ok_or(Status::InvalidValue)?;
         self.in_use -= bytes;
         Ok(bytes)
+    }
+
+    /// Keeps a range that was forgotten until no work is under way.
+    pub(super) fn retire(&mut self, ptr: NonNull<u8>, bytes: u64) {
+        self.retired.push((ptr.as_ptr().expose_provenance(), bytes));
+    }
+
+    /// All that was kept.
+    pub(super) fn take_retired(&mut self) -> impl Iterator<Item = (NonNull<u8>, u64)> {
+        let retired = std::mem::take(&mut self.retired).into_iter();
+        retired.filter_map(|(at, bytes)| Some((NonNull::new(ptr::with_exposed_provenance_mut(at))?, bytes)))
     }
 
     /// Counts the program's own memory as pinned.

@@ -30,6 +30,7 @@ impl CachingAllocator {
     /// in use: nothing is changed then. What the driver reports; then the plan is changed, unless it would not take
     /// the memory of the present one back.
     pub fn set_plan(&self, plan: Option<Arc<Plan>>, device: DeviceIndex) -> Result<()> {
+        self.supports("setPlan")?;
         let mut locked = self.device(device)?.lock();
         locked.process_events()?;
         if locked.arena.as_ref().is_some_and(|arena| !arena.is_idle()) {
@@ -55,6 +56,7 @@ impl CachingAllocator {
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when there is no such device.
     pub fn begin_recording(&self, device: DeviceIndex) -> Result<()> {
+        self.supports("beginRecording")?;
         let mut locked = self.device(device)?.lock();
         let rounding = locked.config.roundup_power2_divisions;
         locked.recorder = Some(Recorder::new(rounding));
