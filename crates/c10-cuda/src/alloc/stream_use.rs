@@ -13,6 +13,9 @@ use super::device::{DeviceState, Locked};
 use super::ids::BlockId;
 use crate::driver::{DriverError, EventFlags, EventHandle, Status, StreamHandle};
 
+/// With more streams than this, emptied queues go: looking at them would cost more than making them anew.
+const KEPT_QUEUES: usize = 8;
+
 impl Locked<'_> {
     /// Records an event on each stream that uses a freed block. When the driver refuses one, the block waits to
     /// be tried again, or for all of the device where the stream is gone.
@@ -84,6 +87,9 @@ impl Locked<'_> {
                 }
                 self.pop_event(at, 0);
             }
+        }
+        if self.event_queues.len() > KEPT_QUEUES {
+            self.event_queues.retain(|(_, queue)| !queue.is_empty());
         }
         Ok(())
     }
