@@ -70,6 +70,7 @@ mod guard;
 mod hooks;
 pub mod pinned;
 pub mod pluggable;
+mod rng;
 mod sync;
 
 pub use alloc::policy::planned as plan;

@@ -26,15 +26,7 @@ pub fn memory_stats(stats: &DeviceStats) -> Vec<(String, i64)> {
     }
     push(&mut all, "oversize_allocations", &stats.oversize_allocations);
     push(&mut all, "oversize_segments", &stats.oversize_segments);
-    let counters = [
-        ("num_alloc_retries", stats.num_alloc_retries),
-        ("num_ooms", stats.num_ooms),
-        ("num_sync_all_streams", stats.num_sync_all_streams),
-        ("num_device_alloc", stats.num_device_alloc),
-        ("num_device_free", stats.num_device_free),
-        ("num_oom_rejections", stats.num_oom_rejections),
-        ("max_split_size", stats.max_split_size),
-    ];
+    let counters = stats.counters().into_iter().chain([("max_split_size", stats.max_split_size)]);
     all.extend(counters.map(|(name, value)| (name.to_owned(), value)));
     all.sort();
     all

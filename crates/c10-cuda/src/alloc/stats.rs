@@ -86,6 +86,18 @@ impl DeviceStats {
         ]
     }
 
+    /// What is counted for the whole device, with PyTorch's names.
+    pub fn counters(&self) -> [(&'static str, i64); 6] {
+        [
+            ("num_alloc_retries", self.num_alloc_retries),
+            ("num_ooms", self.num_ooms),
+            ("num_sync_all_streams", self.num_sync_all_streams),
+            ("num_device_alloc", self.num_device_alloc),
+            ("num_device_free", self.num_device_free),
+            ("num_oom_rejections", self.num_oom_rejections),
+        ]
+    }
+
     fn arrays_mut(&mut self) -> impl Iterator<Item = &mut StatArray> {
         let arrays = [
             &mut self.allocation,

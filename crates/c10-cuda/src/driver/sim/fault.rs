@@ -1,8 +1,8 @@
 //! [`FaultPlan`]: which calls of a simulated driver fail, and with what.
 
 use super::call::CallName;
-use super::rng::Rng;
 use crate::driver::Status;
+use crate::rng::Rng;
 
 /// When a rule strikes, among the calls that it names.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -70,7 +70,6 @@ mod process;
 mod race;
 mod remains;
 mod report;
-mod rng;
 mod schedule;
 mod slab;
 mod space;

@@ -2,10 +2,10 @@
 
 use super::config::Completion;
 use super::log::Work;
-use super::rng::Rng;
 use super::slab::Id;
 use super::state::State;
 use super::work::Item;
+use crate::rng::Rng;
 
 /// How work makes progress.
 #[derive(Debug)]

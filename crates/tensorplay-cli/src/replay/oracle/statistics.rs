@@ -16,14 +16,7 @@ pub(super) fn lines(allocator: &CachingAllocator, device: DeviceIndex) -> Result
     for (pool, array) in &stats.reserved_bytes_by_private_pools {
         add_array(&mut text, &format!("reserved_bytes_by_private_pools.{}", pool_name(*pool)), array);
     }
-    for (name, count) in [
-        ("num_alloc_retries", stats.num_alloc_retries),
-        ("num_ooms", stats.num_ooms),
-        ("num_sync_all_streams", stats.num_sync_all_streams),
-        ("num_device_alloc", stats.num_device_alloc),
-        ("num_device_free", stats.num_device_free),
-        ("num_oom_rejections", stats.num_oom_rejections),
-    ] {
+    for (name, count) in stats.counters() {
         text += &format!("stat {name} {count}\n");
     }
     for (name, Stat { current, peak, .. }) in

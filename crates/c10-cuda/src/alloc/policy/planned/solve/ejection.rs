@@ -6,7 +6,7 @@
 //! Nagata and Bräysy).
 
 use super::first_fit::{Layout, Mark, NOWHERE};
-use super::rng::Rng;
+use crate::rng::Rng;
 
 /// A search for one ceiling.
 struct Search<'l, 'a> {

@@ -15,7 +15,6 @@ mod conflicts;
 mod ejection;
 mod first_fit;
 mod problem;
-mod rng;
 mod search;
 
 pub use problem::{Problem, ProblemError};
