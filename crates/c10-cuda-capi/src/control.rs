@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int};
 
 use crate::environment;
 use crate::failure::{Failure, code, value_or, with_last};
-use crate::world::{make, world};
+use crate::world::{make, world, world_of};
 
 /// `int tensorplay_cuda_init(const char *settings, int devices, uint64_t device_bytes)`: makes the allocator over a
 /// simulated machine. `settings` has the form of `PYTORCH_CUDA_ALLOC_CONF`; null takes that variable's value, and 0
@@ -44,7 +44,8 @@ pub unsafe extern "C" fn tensorplay_cuda_init(
 #[unsafe(no_mangle)]
 pub extern "C" fn tensorplay_cuda_init_devices(device_count: c_int) {
     value_or((), || {
-        let there = world()?.cuda.runtime().device_count();
+        let asked = usize::try_from(device_count).unwrap_or(0);
+        let there = world_of(asked)?.cuda.runtime().device_count();
         if device_count > c_int::from(there) {
             return Err(Failure::invalid(format!("{device_count} devices are asked for: there are {there}")));
         }

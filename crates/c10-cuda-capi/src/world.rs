@@ -1,7 +1,7 @@
 //! [`World`]: the one allocator of this shared object, and the machine that it runs on.
 
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use c10_core::{DeviceIndex, DeviceType, Stream};
 use c10_cuda::driver::StreamHandle;
@@ -16,7 +16,9 @@ const LEGACY: u64 = 1;
 /// The default stream of each thread (`cudaStreamPerThread`), which PyTorch does not use either.
 const PER_THREAD: u64 = 2;
 
-static WORLD: OnceLock<Result<World, Failure>> = OnceLock::new();
+static WORLD: OnceLock<World> = OnceLock::new();
+/// Held while the world is made, so that one is made; a failure leaves none.
+static MAKING: Mutex<()> = Mutex::new(());
 
 /// A machine and its allocator.
 #[derive(Debug)]
@@ -27,24 +29,38 @@ pub(crate) struct World {
 
 /// The world, made as the environment says when there is none.
 pub(crate) fn world() -> Result<&'static World, Failure> {
-    let made = WORLD.get_or_init(|| World::new(environment::size(None, None)?, environment::config()?));
-    made.as_ref().map_err(Failure::clone)
+    world_of(0)
+}
+
+/// The world, made as the environment says when there is none, but with so many devices at least.
+pub(crate) fn world_of(devices: usize) -> Result<&'static World, Failure> {
+    let (world, _) = made(|| {
+        let size = environment::size(None, None)?;
+        Ok((Size { devices: size.devices.max(devices), ..size }, environment::config()?))
+    })?;
+    Ok(world)
 }
 
 /// Makes the world; refused when there is one already.
 pub(crate) fn make(size: Size, config: Config) -> Result<(), Failure> {
-    let mut is_new = false;
-    let made = WORLD.get_or_init(|| {
-        is_new = true;
-        World::new(size, config)
-    });
-    match made {
-        Err(failure) => Err(failure.clone()),
-        Ok(_) if !is_new => {
-            Err(Failure::invalid("the allocator is there already: it was used or made before"))
-        }
-        Ok(_) => Ok(()),
+    match made(|| Ok((size, config)))? {
+        (_, true) => Ok(()),
+        (_, false) => Err(Failure::invalid("the allocator is there already: it was used or made before")),
     }
+}
+
+/// The world, and whether it was made now.
+fn made(how: impl FnOnce() -> Result<(Size, Config), Failure>) -> Result<(&'static World, bool), Failure> {
+    if let Some(world) = WORLD.get() {
+        return Ok((world, false));
+    }
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(world) = WORLD.get() {
+        return Ok((world, false));
+    }
+    let (size, config) = how()?;
+    let world = World::new(size, config)?;
+    Ok((WORLD.get_or_init(|| world), true))
 }
 
 impl World {

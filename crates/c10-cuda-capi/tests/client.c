@@ -20,6 +20,11 @@ static void print_stats(int device) {
 }
 
 int main(int argc, char **argv) {
+  if (argc > 2) { /* devices first, as PyTorch calls it */
+    tensorplay_cuda_init_devices(2);
+    printf("second device %d\n", tensorplay_cuda_alloc(1000, 1, NULL) != NULL);
+    return 0;
+  }
   if (argc > 1) { /* wrong settings */
     printf("init %d\n", tensorplay_cuda_init(argv[1], 0, 0));
     print_error("init");

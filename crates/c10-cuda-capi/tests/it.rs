@@ -86,6 +86,13 @@ second is 1024 bytes on, in 2 MiB
 }
 
 #[test]
+fn the_first_call_may_say_how_many_devices_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = client(folder.path()) else { return };
+    assert_eq!(output(Command::new(program).args(["devices", "first"])), "second device 1\n");
+}
+
+#[test]
 fn wrong_settings_are_told_and_stay_so() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = client(folder.path()) else { return };
