@@ -1,6 +1,6 @@
 //! What a leak hunter reads.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use c10_core::allocator::{CountingAllocator, LimitAllocator};
 use c10_core::storage::StorageOptions;
@@ -8,6 +8,12 @@ use c10_core::{Device, Storage};
 
 use crate::fake_device::{TYPE, fake};
 use crate::storage::{external, host};
+
+/// Only one test here at a time: the list of what is live holds every storage for a moment.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Without what differs from run to run.
 fn redacted(text: &str) -> String {
@@ -31,6 +37,7 @@ fn redacted(text: &str) -> String {
 
 #[test]
 fn a_plain_storage() {
+    let _alone = alone();
     let storage = Storage::new(48, host()).unwrap();
     storage.resize(16).unwrap();
     let _weak = storage.downgrade();
@@ -46,6 +53,7 @@ fn a_plain_storage() {
 
 #[test]
 fn layers_are_told_from_the_outermost() {
+    let _alone = alone();
     let allocator = Arc::new(LimitAllocator::new(Arc::new(CountingAllocator::new(host())), 100));
     let storage = Storage::new(8, allocator).unwrap();
     drop(storage.write().unwrap());
@@ -73,6 +81,7 @@ fn layers_are_told_from_the_outermost() {
 
 #[test]
 fn other_states() {
+    let _alone = alone();
     fake();
     let read_only = external(StorageOptions { read_only: true, ..StorageOptions::default() }).unwrap();
     let there = read_only.to_device(Device::new(TYPE, 1)).unwrap();
@@ -96,6 +105,7 @@ fn other_states() {
 #[cfg(feature = "leak-tracking")]
 #[test]
 fn live_storages_know_where_they_were_made() {
+    let _alone = alone();
     use c10_core::storage::live_storages;
 
     let line = line!() + 1;
