@@ -66,6 +66,7 @@ pub mod error;
 mod runtime;
 pub mod stream;
 mod event;
+mod event_queues;
 mod guard;
 mod hooks;
 pub mod pinned;

@@ -102,13 +102,13 @@ impl BlockTable {
         (BlockId { index, generation: slot.generation }, &slot.block)
     }
 
-    /// The list links of a slot.
+    /// The list links of a slot, to be changed.
     #[inline]
     pub(crate) fn links(&mut self, index: u32) -> &mut Links {
         &mut self.slots[index as usize].links
     }
 
-    /// The slot that follows in the list.
+    /// The list links of a slot.
     #[inline]
     pub(crate) fn links_of(&self, index: u32) -> Links {
         self.slots[index as usize].links

@@ -13,10 +13,11 @@ use super::block::Block;
 use super::device::{Device, DeviceState, Locked};
 use super::ids::{BlockId, PoolId};
 use super::mempool_id::MempoolId;
+use super::private_pools::refused;
 use super::report::Reported;
 use super::{CachingAllocator, owner};
 use crate::driver::DevicePtr;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::sync::Arc;
 
 /// The state of a private pool at one time.
@@ -296,8 +297,4 @@ impl DeviceState {
 /// Whether a freed block waits for something.
 fn waits(block: &Block) -> bool {
     !block.allocated && !block.is_free()
-}
-
-fn refused(call: &str, id: MempoolId, why: &str) -> Error {
-    Error::new(ErrorKind::InvalidArgument, format!("{call}: the pool {id} {why}"))
 }

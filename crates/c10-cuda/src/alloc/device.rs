@@ -26,7 +26,7 @@
 //! providers of stacks and deleters run without it.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
@@ -48,7 +48,8 @@ use super::stats::DeviceStats;
 use super::trace::TraceAction;
 use super::trace_ring::TraceRing;
 use crate::config::{Config, Placement};
-use crate::driver::{DevicePtr, Driver, DriverError, EventHandle, NodeId, StreamHandle};
+use crate::driver::{DevicePtr, Driver, DriverError, NodeId, StreamHandle};
+use crate::event_queues::{EventQueues, IdleEvents};
 use crate::runtime::Runtime;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
@@ -87,7 +88,7 @@ pub(crate) struct DeviceState {
     pub(crate) next_registration: u64,
     /// Events of freed blocks, by the stream they were recorded on, in order.
     /// A stream that had some is likely to have more: its queue stays until all events are waited for.
-    pub(crate) event_queues: Vec<(StreamHandle, VecDeque<(EventHandle, BlockId)>)>,
+    pub(crate) event_queues: EventQueues<BlockId>,
     /// How many events the queues hold.
     pub(crate) queued_events: usize,
     /// Freed blocks whose events could not be recorded; tried again.
@@ -102,8 +103,7 @@ pub(crate) struct DeviceState {
     pub(crate) visited: BTreeMap<(u64, StreamHandle), BTreeSet<NodeId>>,
     /// How many captures are under way on this device.
     pub(crate) active_captures: u32,
-    /// Events to be used again, of whatever device.
-    pub(crate) idle_events: Vec<EventHandle>,
+    pub(crate) idle_events: IdleEvents,
     /// The blocks that the raw calls have handed out, by address.
     pub(crate) raw: AddressMap<BlockId>,
     /// The plan at work, where there is one.
@@ -161,7 +161,7 @@ impl Device {
             graph_uses: BTreeMap::new(),
             visited: BTreeMap::new(),
             active_captures: 0,
-            idle_events: Vec::new(),
+            idle_events: IdleEvents::default(),
             raw: AddressMap::default(),
             arena,
             recorder: None,
@@ -221,9 +221,10 @@ impl Drop for Device {
         let _ = locked.release_unmapped_segments();
         locked.expandable.free_retired(&*self.driver);
         locked.expandable.settle(&*self.driver);
-        let queued = locked.event_queues.iter().flat_map(|(_, queue)| queue).map(|(event, _)| event);
-        for event in locked.idle_events.iter().chain(queued) {
-            let _ = self.driver.event_destroy(*event);
+        let idle = locked.idle_events.take();
+        let queued = locked.event_queues.iter().flat_map(|(_, queue)| queue).map(|(event, _)| *event);
+        for event in idle.into_iter().chain(queued) {
+            let _ = self.driver.event_destroy(event);
         }
     }
 }
@@ -275,7 +276,7 @@ pub(crate) struct Locked<'a> {
     called: Cell<bool>,
 }
 
-impl Locked<'_> {
+impl<'a> Locked<'a> {
     /// Gives the lock up for the length of a call. Nothing learnt before it holds after it.
     pub(crate) fn unlocked<R>(&mut self, call: impl FnOnce() -> R) -> R {
         let caller = self.trace.caller();
@@ -308,7 +309,7 @@ impl Locked<'_> {
         }
     }
 
-    pub(crate) fn driver(&self) -> &dyn Driver {
+    pub(crate) fn driver(&self) -> &'a dyn Driver {
         self.called.set(true);
         &*self.device.driver
     }
@@ -363,11 +364,12 @@ impl DerefMut for Locked<'_> {
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
         // Without the lock the device may end. What work owned may be memory of it, whose end takes the lock.
-        let called = self.called.get().then(|| Arc::clone(&self.device.driver));
+        let has_remains = self.called.get() && self.device.driver.has_remains();
+        let driver = has_remains.then(|| Arc::clone(&self.device.driver));
         if self.guard.is_some() {
             self.give_up();
         }
-        if let Some(driver) = called {
+        if let Some(driver) = driver {
             driver.settle();
         }
     }

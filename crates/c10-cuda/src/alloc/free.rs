@@ -20,7 +20,7 @@ impl Locked<'_> {
         }
         self.record(TraceAction::FreeRequested, pool, ptr, requested, stream);
         self.tell_taken_back(ptr);
-        self.give_up(id);
+        self.end_hold(id);
         if waits {
             self.insert_events(id);
         } else {
@@ -32,7 +32,7 @@ impl Locked<'_> {
 
 impl DeviceState {
     /// Notes that the program holds a block no more.
-    fn give_up(&mut self, id: BlockId) {
+    fn end_hold(&mut self, id: BlockId) {
         let block = &mut self.blocks[id];
         assert!(block.allocated, "a block that is handed out is freed once");
         block.allocated = false;
@@ -43,7 +43,7 @@ impl DeviceState {
 
     /// Frees a block that no other stream uses and that is not kept whole, with no word to anybody.
     pub(crate) fn free_unused(&mut self, id: BlockId) {
-        self.give_up(id);
+        self.end_hold(id);
         self.free_block(id);
     }
 

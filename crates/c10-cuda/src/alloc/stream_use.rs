@@ -7,11 +7,12 @@
 //! block is *stranded*: it is reused only after all work of the device has been waited for, which happens when
 //! memory is short and in `empty_cache`, and no call names the stream again.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use super::device::{DeviceState, Locked};
 use super::ids::BlockId;
-use crate::driver::{DriverError, EventFlags, EventHandle, Status, StreamHandle};
+use crate::driver::{DriverError, EventHandle, Status, StreamHandle};
+use crate::event_queues::enqueue;
 
 /// With more streams than this, emptied queues go: looking at them would cost more than making them anew.
 const KEPT_QUEUES: usize = 8;
@@ -52,18 +53,8 @@ impl Locked<'_> {
 
     /// An event that stands for all that the stream holds now.
     pub(crate) fn record_event(&mut self, stream: StreamHandle) -> Result<EventHandle, DriverError> {
-        let idle = self.idle_events.iter().rposition(|event| event.device == stream.device);
-        let event = match idle {
-            Some(at) => self.idle_events.swap_remove(at),
-            None => self.driver().event_create(stream.device, EventFlags::default())?,
-        };
-        match self.driver().event_record(event, stream) {
-            Ok(()) => Ok(event),
-            Err(error) => {
-                self.idle_events.push(event);
-                Err(error)
-            }
-        }
+        let driver = self.driver();
+        self.idle_events.record(driver, stream)
     }
 
     /// Frees the blocks whose events have passed (`process_events`). Each stream's queue is looked at up to the
@@ -176,14 +167,7 @@ impl Locked<'_> {
 
 impl DeviceState {
     fn enqueue(&mut self, stream: StreamHandle, event: EventHandle, id: BlockId) {
-        let at = match self.event_queues.binary_search_by_key(&stream, |(s, _)| *s) {
-            Ok(at) => at,
-            Err(at) => {
-                self.event_queues.insert(at, (stream, VecDeque::new()));
-                at
-            }
-        };
-        self.event_queues[at].1.push_back((event, id));
+        enqueue(&mut self.event_queues, stream, event, id);
         self.queued_events += 1;
     }
 
@@ -191,7 +175,7 @@ impl DeviceState {
     pub(crate) fn pop_event(&mut self, at: usize, place: usize) {
         let (event, id) = self.event_queues[at].1.remove(place).expect("the caller has looked at it");
         self.queued_events -= 1;
-        self.idle_events.push(event);
+        self.idle_events.keep(event);
         let block = &mut self.blocks[id];
         block.event_count -= 1;
         if block.is_free() {

@@ -46,7 +46,7 @@ impl CachingAllocator {
         let event = locked.record_event(waited)?;
         let done = locked.driver().stream_wait_event(waiting, event);
         // A later record does not move the wait.
-        locked.idle_events.push(event);
+        locked.idle_events.keep(event);
         done?;
         Ok(locked.forget_waited(waiting, waited)?)
     }

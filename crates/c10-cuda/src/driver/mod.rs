@@ -135,6 +135,10 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync + 'static {
     /// Drops what kernels that have run owned, where the driver runs them on the host. The caller holds no lock that
     /// such a drop may want.
     fn settle(&self) {}
+    /// Whether [`settle`](Self::settle) may have something to do.
+    fn has_remains(&self) -> bool {
+        false
+    }
     /// A device's name, size and limits.
     fn device_props(&self, device: DeviceIndex) -> Result<DeviceProps>;
     /// Free and total bytes of a device (`cuMemGetInfo`).

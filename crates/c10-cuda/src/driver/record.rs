@@ -111,6 +111,10 @@ impl Driver for Record {
         self.inner.settle();
     }
 
+    fn has_remains(&self) -> bool {
+        self.inner.has_remains()
+    }
+
     fn device_props(&self, device: DeviceIndex) -> Result<DeviceProps> {
         let result = self.inner.device_props(device);
         self.note(format_args!("device_props({device})"), result, |props| props.name.clone())

@@ -1,10 +1,11 @@
 //! Blocks that streams use: the events that a free waits for.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use super::pool::Locked;
 use crate::alloc::RelaxedMode;
-use crate::driver::{CaptureState, DriverError, EventFlags, EventHandle, Status, StreamHandle};
+use crate::driver::{CaptureState, DriverError, EventHandle, Status, StreamHandle};
+use crate::event_queues::enqueue;
 
 impl Locked<'_> {
     /// Records an event on each stream that uses a waiting block, on the stream's own device. When the driver refuses
@@ -21,7 +22,7 @@ impl Locked<'_> {
                         block.streams.pop();
                         block.events += 1;
                     }
-                    self.enqueue(stream, event, at);
+                    enqueue(&mut self.queues, stream, event, at);
                 }
                 Err(error) => {
                     self.unreported = Some(error);
@@ -39,25 +40,8 @@ impl Locked<'_> {
         if self.pool.driver.capture_state(stream)? != CaptureState::None {
             return Ok(None);
         }
-        let idle = self.idle_events.iter().rposition(|event| event.device == stream.device);
-        let event = match idle {
-            Some(found) => self.idle_events.swap_remove(found),
-            None => self.pool.driver.event_create(stream.device, EventFlags::default())?,
-        };
-        self.pool.driver.event_record(event, stream).map(|()| Some(event)).inspect_err(|_| {
-            self.idle_events.push(event);
-        })
-    }
-
-    fn enqueue(&mut self, stream: StreamHandle, event: EventHandle, at: usize) {
-        let place = match self.queues.binary_search_by_key(&stream, |(s, _)| *s) {
-            Ok(place) => place,
-            Err(place) => {
-                self.queues.insert(place, (stream, VecDeque::new()));
-                place
-            }
-        };
-        self.queues[place].1.push_back((event, at));
+        let driver = &*self.pool.driver;
+        self.idle_events.record(driver, stream).map(Some)
     }
 
     /// Makes available what streams have passed: each stream's queue is looked at up to the first event that has not.
@@ -109,7 +93,7 @@ impl Locked<'_> {
     /// Takes the first event of a queue, which has passed.
     fn pop(&mut self, place: usize) {
         let Some((event, at)) = self.queues[place].1.pop_front() else { return };
-        self.idle_events.push(event);
+        self.idle_events.keep(event);
         let Some(block) = self.blocks.get_mut(&at) else { return };
         block.events -= 1;
         if block.events == 0 && block.streams.is_empty() {

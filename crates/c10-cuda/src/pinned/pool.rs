@@ -12,7 +12,7 @@
 //!
 //! Under the lock only the driver is called, and the clock. Memory is pinned without it: that takes long.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
@@ -22,7 +22,8 @@ use super::segment::Segment;
 use super::size::max_cached;
 use super::stats::HostStats;
 use crate::config::PinnedConfig;
-use crate::driver::{CaptureState, Driver, DriverError, EventHandle, StreamHandle};
+use crate::driver::{CaptureState, Driver, DriverError, StreamHandle};
+use crate::event_queues::{EventQueues, IdleEvents};
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 
 /// What an allocator and its blocks that are out have in common.
@@ -40,8 +41,8 @@ pub(super) struct PoolState {
     pub(super) cached: Classes,
     pub(super) segment: Segment,
     /// Events that have not passed, by stream, in the order of their records. No queue is empty.
-    pub(super) queues: Vec<(StreamHandle, VecDeque<(EventHandle, usize)>)>,
-    pub(super) idle_events: Vec<EventHandle>,
+    pub(super) queues: EventQueues<usize>,
+    pub(super) idle_events: IdleEvents,
     /// Waiting blocks whose record the driver refused, to be tried again.
     pub(super) unrecorded: Vec<usize>,
     /// Waiting blocks of streams that are gone. See Note [Streams that are gone] in `alloc/stream_use.rs`.

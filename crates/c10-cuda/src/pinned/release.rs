@@ -57,7 +57,7 @@ impl Drop for Pool {
         self.wait_for_all();
         let _ = self.empty_cache();
         let mut locked = self.lock();
-        for event in std::mem::take(&mut locked.idle_events) {
+        for event in locked.idle_events.take() {
             // A driver that is gone has ended its events already.
             let _ = self.driver.event_destroy(event);
         }

@@ -9,18 +9,18 @@ use super::sleep::Segment;
 use crate::alloc::device::Locked;
 use crate::alloc::expandable::{Row, release};
 use crate::alloc::ids::PoolId;
-use crate::alloc::{CachingAllocator, MemPool, MempoolId};
+use crate::alloc::{CachingAllocator, MemPool, MempoolId, private_pools};
 use crate::driver::{DriverError, PhysHandle, Status};
-use crate::error::{Error, ErrorKind, OutOfMemory, Result};
+use crate::error::{Error, OutOfMemory, Result};
 
 impl CachingAllocator {
     /// Puts memory behind the blocks of a suspended pool again, at their addresses, and copies back what was kept. Pages
     /// of which nothing is held any more get none. Again is no error.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`] when there is not enough memory, with what is cached given back;
-    /// [`ErrorKind::InvalidArgument`] while a capture is under way; what the driver reports. The pool sleeps then as it
-    /// did.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) when there is not enough memory, with what is cached
+    /// given back; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) while a capture is under way; what
+    /// the driver reports. The pool sleeps then as it did.
     pub fn resume_pool(&self, device: DeviceIndex, id: MempoolId) -> Result<()> {
         let mut locked = self.device(device)?.lock();
         let slot = locked.private_pool("resume_pool", id)?;
@@ -28,9 +28,8 @@ impl CachingAllocator {
             return Ok(());
         }
         if locked.device.captures_under_way() {
-            let text =
-                format!("resume_pool: the pool {id} cannot be waited for while a capture is under way");
-            return Err(Error::new(ErrorKind::InvalidArgument, text));
+            let why = "cannot be waited for while a capture is under way";
+            return Err(private_pools::refused("resume_pool", id, why));
         }
         locked.resume(slot)?;
         locked.end_if_over(slot);

@@ -175,6 +175,10 @@ impl Driver for Checked {
         self.inner.settle();
     }
 
+    fn has_remains(&self) -> bool {
+        self.inner.has_remains()
+    }
+
     fn device_props(&self, device: DeviceIndex) -> Result<DeviceProps> {
         self.inner.device_props(device)
     }

@@ -187,8 +187,13 @@ impl SimDriver {
     }
 
     /// Whether something that has run may wait to be dropped.
-    pub(super) fn has_remains(&self) -> bool {
-        self.has_remains.swap(false, Ordering::Relaxed)
+    pub(super) fn may_have_remains(&self) -> bool {
+        self.has_remains.load(Ordering::Relaxed)
+    }
+
+    /// The same, for whoever drops it.
+    pub(super) fn takes_remains(&self) -> bool {
+        self.may_have_remains() && self.has_remains.swap(false, Ordering::Relaxed)
     }
 
     pub(super) const fn count(&self) -> DeviceIndex {

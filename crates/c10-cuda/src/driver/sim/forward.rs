@@ -58,9 +58,13 @@ impl Driver for SimDriver {
     }
 
     fn settle(&self) {
-        if self.has_remains() {
+        if self.takes_remains() {
             self.end_remains();
         }
+    }
+
+    fn has_remains(&self) -> bool {
+        self.may_have_remains()
     }
 
     fn device_props(&self, device: DeviceIndex) -> Result<DeviceProps> {

@@ -1,0 +1,50 @@
+//! Events that freed memory waits for: those to be used again, and queues of those that were recorded, by stream.
+
+use std::collections::VecDeque;
+
+use crate::driver::{Driver, DriverError, EventFlags, EventHandle, StreamHandle};
+
+/// Events to be used again, of whatever device.
+#[derive(Debug, Default)]
+pub(crate) struct IdleEvents(Vec<EventHandle>);
+
+impl IdleEvents {
+    /// An event that stands for all that the stream holds now.
+    pub(crate) fn record(
+        &mut self,
+        driver: &dyn Driver,
+        stream: StreamHandle,
+    ) -> Result<EventHandle, DriverError> {
+        let idle = self.0.iter().rposition(|event| event.device == stream.device);
+        let event = match idle {
+            Some(at) => self.0.swap_remove(at),
+            None => driver.event_create(stream.device, EventFlags::default())?,
+        };
+        driver.event_record(event, stream).map(|()| event).inspect_err(|_| self.0.push(event))
+    }
+
+    /// Keeps an event that nobody waits for.
+    pub(crate) fn keep(&mut self, event: EventHandle) {
+        self.0.push(event);
+    }
+
+    /// All of them; none are kept from here on.
+    pub(crate) fn take(&mut self) -> Vec<EventHandle> {
+        std::mem::take(&mut self.0)
+    }
+}
+
+/// Events and what waits for each, by the stream they were recorded on, in the order of their records.
+pub(crate) type EventQueues<T> = Vec<(StreamHandle, VecDeque<(EventHandle, T)>)>;
+
+/// Puts an event behind those of its stream.
+pub(crate) fn enqueue<T>(queues: &mut EventQueues<T>, stream: StreamHandle, event: EventHandle, waiting: T) {
+    let at = match queues.binary_search_by_key(&stream, |(s, _)| *s) {
+        Ok(at) => at,
+        Err(at) => {
+            queues.insert(at, (stream, VecDeque::new()));
+            at
+        }
+    };
+    queues[at].1.push_back((event, waiting));
+}
