@@ -7,7 +7,7 @@ use c10_cuda::driver::{Driver, Status, StreamHandle};
 use c10_cuda::{CachingAllocator, Config, Error, ErrorKind};
 use proptest::prelude::*;
 
-use crate::program::{Machine, config, ops};
+use crate::program::{config, keeps_the_rules, loses_nothing_in_faults, ops};
 use crate::rig::{GIB, MIB, Rig, address};
 
 const EXPANDABLE: &str = "expandable_segments:True";
@@ -357,35 +357,13 @@ proptest! {
     /// The rules hold after every step, and at the end everything goes back.
     #[test]
     fn random_programs_keep_the_rules(settings in config(), ops in ops(120)) {
-        let mut machine = Machine::new(Config { expandable_segments: true, ..settings });
-        for op in &ops {
-            machine.run(op);
-            machine.rig.cuda.check_invariants();
-        }
-        machine.finish();
+        keeps_the_rules(Config { expandable_segments: true, ..settings }, &ops);
     }
 
     /// Faults at random change nothing about that.
     #[test]
     fn random_faults_lose_nothing(seed in any::<u64>(), ops in ops(80)) {
-        let mut machine = Machine::new(Config::parse(EXPANDABLE).unwrap());
-        let when = |p| FaultWhen::Probability { p, seed };
         let calls = ["create", "map", "set_access", "unmap", "release", "reserve", "free_range", "stream_synchronize"];
-        let plan = calls.iter().fold(FaultPlan::new(), |plan, call| {
-            plan.rule(FaultRule::new(call, when(0.1), Status::Other(9)))
-        });
-        machine.rig.sim.set_faults(plan);
-        for op in &ops {
-            if matches!(op, crate::program::Op::EmptyCache) {
-                let _ = machine.rig.cuda.empty_cache();
-            } else {
-                machine.run(op);
-            }
-            machine.rig.cuda.check_invariants();
-        }
-        machine.rig.sim.set_faults(FaultPlan::new());
-        machine.held.clear();
-        machine.rig.cuda.empty_cache().unwrap();
-        machine.finish();
+        loses_nothing_in_faults(Config::parse(EXPANDABLE).unwrap(), &calls, seed, &ops);
     }
 }

@@ -1,7 +1,8 @@
 //! Random programs over one device: what tests against models and identities run.
 
 use c10_core::{DataPtr, DeviceType, Stream};
-use c10_cuda::driver::sim::SimConfig;
+use c10_cuda::driver::Status;
+use c10_cuda::driver::sim::{FaultPlan, FaultRule, FaultWhen, SimConfig};
 use c10_cuda::{Config, Error, OrderOfEquals, RoundupPower2Divisions};
 use proptest::prelude::*;
 
@@ -23,6 +24,38 @@ pub(crate) enum Op {
     Fraction(f64),
     ResetPeak,
     ResetAccumulated,
+}
+
+/// Runs a program: the rules hold after every step, and at the end everything goes back.
+pub(crate) fn keeps_the_rules(config: Config, ops: &[Op]) {
+    let mut machine = Machine::new(config);
+    for op in ops {
+        machine.run(op);
+        machine.rig.cuda.check_invariants();
+    }
+    machine.finish();
+}
+
+/// The same while calls of these names fail at random.
+pub(crate) fn loses_nothing_in_faults(config: Config, calls: &[&'static str], seed: u64, ops: &[Op]) {
+    let mut machine = Machine::new(config);
+    let when = FaultWhen::Probability { p: 0.1, seed };
+    let plan = calls
+        .iter()
+        .fold(FaultPlan::new(), |plan, call| plan.rule(FaultRule::new(call, when, Status::Other(9))));
+    machine.rig.sim.set_faults(plan);
+    for op in ops {
+        if matches!(op, Op::EmptyCache) {
+            let _ = machine.rig.cuda.empty_cache();
+        } else {
+            machine.run(op);
+        }
+        machine.rig.cuda.check_invariants();
+    }
+    machine.rig.sim.set_faults(FaultPlan::new());
+    machine.held.clear();
+    machine.rig.cuda.empty_cache().unwrap();
+    machine.finish();
 }
 
 /// An allocator, its streams, and the blocks that a program holds.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use c10_core::{DataPtr, Stream};
 use c10_cuda::alloc::{BlockState, MempoolId, PoolFilter};
-use c10_cuda::driver::sim::{FaultPlan, FaultRule, FaultWhen, SimConfig};
+use c10_cuda::driver::sim::{FaultPlan, FaultRule, SimConfig};
 use c10_cuda::driver::{DevicePtr, Driver, Status};
 use c10_cuda::{Config, ErrorKind, Placement};
 use proptest::prelude::*;
 
 use crate::own_memory::OwnMemory;
-use crate::program::{Machine, Op, config, ops};
+use crate::program::{Op, config, keeps_the_rules, loses_nothing_in_faults, ops};
 use crate::rig::{GIB, MIB, Rig, address};
 use crate::support::{fill, read};
 
@@ -392,35 +392,14 @@ proptest! {
     /// The rules hold after every step, and at the end everything goes back.
     #[test]
     fn random_programs_keep_the_rules(settings in config(), ops in ops(120)) {
-        let mut machine = Machine::new(Config { placement: Placement::Stitched, ..settings });
-        for op in &ops {
-            machine.run(op);
-            machine.rig.cuda.check_invariants();
-        }
-        machine.finish();
+        keeps_the_rules(Config { placement: Placement::Stitched, ..settings }, &ops);
     }
 
     /// Faults at random change nothing about that.
     #[test]
     fn random_faults_lose_nothing(seed in any::<u64>(), ops in ops(80)) {
-        let mut machine = Machine::new(Config::parse(STITCHED).unwrap());
-        let when = |p| FaultWhen::Probability { p, seed };
-        let plan = CALLS.iter().chain(&["stream_synchronize"]).fold(FaultPlan::new(), |plan, call| {
-            plan.rule(FaultRule::new(call, when(0.1), Status::Other(9)))
-        });
-        machine.rig.sim.set_faults(plan);
-        for op in &ops {
-            if matches!(op, Op::EmptyCache) {
-                let _ = machine.rig.cuda.empty_cache();
-            } else {
-                machine.run(op);
-            }
-            machine.rig.cuda.check_invariants();
-        }
-        machine.rig.sim.set_faults(FaultPlan::new());
-        machine.held.clear();
-        machine.rig.cuda.empty_cache().unwrap();
-        machine.finish();
+        let calls = [&CALLS[..], &["stream_synchronize"]].concat();
+        loses_nothing_in_faults(Config::parse(STITCHED).unwrap(), &calls, seed, &ops);
     }
 }
 

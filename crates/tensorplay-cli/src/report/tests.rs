@@ -13,23 +13,10 @@ use super::story::{BlockSpan, Level, Refusal, Story, peak};
 use super::svg::svg;
 use crate::progress::Bar;
 use crate::replay::{Mode, Recording, Terms};
-use crate::snapshot::tests::trace_file;
+use crate::snapshot::tests::{TRACES, trace_file};
 use crate::snapshot::{
     BlockState, InitialState, Limits, Snapshot, Wanted, initial_state, read_file, read_snapshot,
 };
-
-const TRACES: [&str; 10] = [
-    "cross-entropy-compiled",
-    "cross-entropy-eager",
-    "opt-zeroth-order-finetune",
-    "transformer-2.7b-forward",
-    "transformer-train-compiled-warm",
-    "transformer-train-fp32",
-    "transformer-train-mixed",
-    "transformer-xl-expandable-warm",
-    "transformer-xl-fullstep-bf16-warm",
-    "transformer-xl-train-warm",
-];
 
 fn load(name: &str) -> (Snapshot, InitialState) {
     let snapshot = read_file(&trace_file(name), Limits::default(), Wanted::Stacks).unwrap();
