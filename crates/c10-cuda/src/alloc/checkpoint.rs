@@ -91,7 +91,7 @@ impl CachingAllocator {
     /// The state of a pool.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] when there is no such device or pool, or a block of it waits for streams or
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when there is no such device or pool, or a block of it waits for streams or
     /// for a capture. What the driver reports of captures.
     pub fn checkpoint_pool(&self, device: DeviceIndex, id: MempoolId) -> Result<PoolCheckpoint> {
         self.supports("getCheckpointState")?;
@@ -114,7 +114,7 @@ impl CachingAllocator {
     /// ended. What a restored block was asked for is its size.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] when there is no such device or pool, or its last use is gone; when a segment
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when there is no such device or pool, or its last use is gone; when a segment
     /// of the state is not there any more; when other streams use a block in a segment of the state, which would
     /// wait for them; when a block is held by a raw call, by an adaptor, or by an owner that is not
     /// among `owners`. Nothing is changed then.
