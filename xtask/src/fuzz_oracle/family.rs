@@ -116,7 +116,7 @@ impl Family {
             conf.max_split_mb = conf.max_split_mb.map(|size| size + 1);
             conf.max_non_split_rounding_mb = conf.max_non_split_rounding_mb.map(|size| size + 1);
         }
-        if captures && random.percent(90) {
+        if captures {
             // What these take back while a capture is under way spoils it (a defect of PyTorch's).
             conf.max_split_mb = None;
             conf.max_non_split_rounding_mb = None;
