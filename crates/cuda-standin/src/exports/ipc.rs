@@ -1,0 +1,5 @@
+//! Memory and events of other processes.
+
+use crate::entry::exports;
+
+exports! {}

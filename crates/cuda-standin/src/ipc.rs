@@ -1,0 +1,5 @@
+//! tmp
+#[derive(Debug)]
+pub(crate) struct SharedFile;
+#[derive(Debug)]
+pub(crate) struct SharedEvent;
