@@ -4,8 +4,6 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::Duration;
 
 use crate::abi::{Code, Outcome};
 use crate::exit;
@@ -24,15 +22,6 @@ pub(crate) enum Needs {
     /// would be counted as live for ever.
     GiveBack,
 }
-
-/// What an operation that may have to wait for another process says.
-pub(crate) enum Wait {
-    Over,
-    Longer,
-}
-
-/// How long to sleep before asking another process again.
-const POLL: Duration = Duration::from_micros(200);
 
 static MACHINE: Mutex<Option<Machine>> = Mutex::new(None);
 
@@ -59,24 +48,7 @@ pub(crate) fn machine() -> MutexGuard<'static, Option<Machine>> {
 }
 
 /// One call.
-pub(crate) fn call(
-    name: &'static str,
-    needs: Needs,
-    op: impl FnOnce(&mut Machine) -> Outcome,
-) -> Code {
-    let mut op = Some(op);
-    call_waiting(name, needs, |machine| match op.take() {
-        Some(op) => op(machine).map(|()| Wait::Over),
-        None => Ok(Wait::Over),
-    })
-}
-
-/// One call, whose operation is asked again while it has to wait; meanwhile other threads can call.
-pub(crate) fn call_waiting(
-    name: &'static str,
-    needs: Needs,
-    mut op: impl FnMut(&mut Machine) -> Outcome<Wait>,
-) -> Code {
+pub(crate) fn call(name: &'static str, needs: Needs, op: impl FnOnce(&mut Machine) -> Outcome) -> Code {
     // With thread-local storage gone, the thread is ending: nothing runs a host function.
     if IN_HOST_FUNCTION.try_with(Cell::get).unwrap_or(false) {
         return Code::NOT_PERMITTED;
@@ -84,22 +56,16 @@ pub(crate) fn call_waiting(
     if exit::has_begun() {
         return Code::DEINITIALIZED;
     }
-    let mut first = true;
-    loop {
-        let round = AssertUnwindSafe(|| {
-            let mut guard = machine();
-            let Some(machine) = guard.as_mut() else { return Err(Code::UNKNOWN) };
-            if std::mem::take(&mut first) {
-                machine.begin_call(name)?;
-            }
-            machine.checked(needs, &mut op)
-        });
-        match catch_unwind(round) {
-            Ok(Ok(Wait::Over)) => return Code::SUCCESS,
-            Ok(Ok(Wait::Longer)) => thread::sleep(POLL),
-            Ok(Err(code)) => return code,
-            Err(_) => return Code::UNKNOWN,
-        }
+    let whole = AssertUnwindSafe(|| {
+        let mut guard = machine();
+        let machine = guard.as_mut().ok_or(Code::UNKNOWN)?;
+        machine.begin_call(name)?;
+        machine.checked(needs, op)
+    });
+    match catch_unwind(whole) {
+        Ok(Ok(())) => Code::SUCCESS,
+        Ok(Err(code)) => code,
+        Err(_) => Code::UNKNOWN,
     }
 }
 

@@ -52,39 +52,10 @@ pub(crate) struct LaunchConfigC {
     pub(crate) attribute_count: u32,
 }
 
-/// `CUipcMemHandle` and `CUipcEventHandle`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct IpcBytes(pub(crate) [u8; 64]);
-
 /// `CUuuid`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Uuid(pub(crate) [u8; 16]);
-
-/// `CUDA_MEMCPY2D`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Copy2d {
-    pub(crate) src: Copy2dEnd,
-    pub(crate) dst: Copy2dEnd,
-    pub(crate) width: usize,
-    pub(crate) height: usize,
-}
-
-/// One end of it.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Copy2dEnd {
-    pub(crate) x_bytes: usize,
-    pub(crate) y: usize,
-    /// 1 host, 2 device, 4 unified.
-    pub(crate) kind: u32,
-    pub(crate) host: u64,
-    pub(crate) device: u64,
-    pub(crate) array: u64,
-    pub(crate) pitch: usize,
-}
 
 /// `CUgraphExecUpdateResultInfo`.
 #[repr(C)]

@@ -27,7 +27,7 @@ macro_rules! plain {
 }
 plain!(u8, i32, u32, u64, usize, super::Handle, OutAny);
 plain!(super::layout::MemLocation, super::layout::MemAllocationProp, super::layout::MemAccessDesc);
-plain!(super::layout::LaunchConfigC, super::layout::IpcBytes, super::layout::Copy2d);
+plain!(super::layout::LaunchConfigC);
 
 /// Where a C program wants a result, or an array of them. What it points to may be read first, too.
 #[repr(transparent)]

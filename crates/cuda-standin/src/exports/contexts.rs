@@ -4,7 +4,7 @@ use c10_cuda::driver::Driver;
 
 use crate::abi::{Code, Handle, Out, Outcome};
 use crate::entry::exports;
-use crate::machine::{Machine, current, check_flags};
+use crate::machine::{Machine, check_flags, current};
 
 /// The version that contexts say they are for: 3.2, as a real driver's do whatever its own is.
 const API_VERSION: u32 = 3020;

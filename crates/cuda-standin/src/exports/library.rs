@@ -14,7 +14,10 @@ const VERSIONED: &[(&str, &[(i32, &str)])] = &[
     ("cuCtxCreate", &[(12_050, "cuCtxCreate_v4"), (11_040, "cuCtxCreate_v3"), (0, "cuCtxCreate_v2")]),
     ("cuEventElapsedTime", &[(12_080, "cuEventElapsedTime_v2"), (0, "cuEventElapsedTime")]),
     ("cuStreamGetCaptureInfo", &[(12_030, "cuStreamGetCaptureInfo_v3"), (0, "cuStreamGetCaptureInfo_v2")]),
-    ("cuGraphNodeGetDependencies", &[(12_030, "cuGraphNodeGetDependencies_v2"), (0, "cuGraphNodeGetDependencies")]),
+    (
+        "cuGraphNodeGetDependencies",
+        &[(12_030, "cuGraphNodeGetDependencies_v2"), (0, "cuGraphNodeGetDependencies")],
+    ),
     ("cuGraphExecUpdate", &[(12_000, "cuGraphExecUpdate_v2"), (0, "cuGraphExecUpdate")]),
     ("cuGetProcAddress", &[(12_000, "cuGetProcAddress_v2"), (0, "cuGetProcAddress")]),
     ("cuDeviceGetUuid", &[(11_040, "cuDeviceGetUuid_v2"), (0, "cuDeviceGetUuid")]),

@@ -9,7 +9,6 @@ mod events;
 mod fills;
 mod functions;
 mod graphs;
-mod ipc;
 mod launches;
 mod library;
 mod memory;
@@ -35,13 +34,11 @@ const TABLES: &[&[Symbol]] = &[
     pointers::TABLE,
     streams::TABLE,
     events::TABLE,
-    events::WAITING,
     captures::TABLE,
     graphs::TABLE,
     modules::TABLE,
     functions::TABLE,
     launches::TABLE,
-    ipc::TABLE,
 ];
 
 /// Where an entry point is, by its full name.

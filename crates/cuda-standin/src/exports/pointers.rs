@@ -107,14 +107,10 @@ exports! {
         let values = values.read_all(count as usize)?;
         let known = known(machine, ptr);
         for (attribute, value) in attributes.into_iter().zip(values) {
-            match &known {
-                // What an address does not have is nothing here, too.
-                Some(known) => match put(machine, attribute, ptr, known, value) {
-                    Err(_) => put_nothing(attribute, value)?,
-                    Ok(()) => {}
-                },
-                None => put_nothing(attribute, value)?,
-            }
+            let known = known.as_ref().ok_or(Code::INVALID_VALUE);
+            // What an address does not have is nothing here, too.
+            let told = known.and_then(|known| put(machine, attribute, ptr, known, value));
+            told.or_else(|_| put_nothing(attribute, value))?;
         }
         Ok(())
     }

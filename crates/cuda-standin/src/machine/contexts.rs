@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use c10_core::DeviceIndex;
 use c10_cuda::driver::{Driver, StreamHandle};
 
-use super::{AllocationKind, Machine, current};
+use super::{Machine, current};
 use crate::abi::{Code, Handle, Outcome};
 
 /// A context.
@@ -114,8 +114,10 @@ impl Machine {
     /// Ends it, whoever has retained it.
     pub(crate) fn reset_primary(&mut self, device: DeviceIndex) {
         let flags = self.primaries[usize::from(device)].flags;
-        let Primary { context, .. } =
-            std::mem::replace(&mut self.primaries[usize::from(device)], Primary { flags, ..Primary::default() });
+        let Primary { context, .. } = std::mem::replace(
+            &mut self.primaries[usize::from(device)],
+            Primary { flags, ..Primary::default() },
+        );
         if let Some(context) = context {
             self.end_context(context);
         }
@@ -149,12 +151,8 @@ impl Machine {
         for exec in self.execs.handles(|exec| exec.context == context) {
             let _gone = self.destroy_exec(exec);
         }
-        for (ptr, kind) in self.memory.of_context(context) {
-            let on = StreamHandle::default_of(device);
-            let _gone = match kind {
-                AllocationKind::Opened => Ok(()),
-                _ => self.free(ptr, on),
-            };
+        for ptr in self.memory.of_context(context) {
+            let _gone = self.free(ptr, StreamHandle::default_of(device));
         }
         for (address, registered) in self.memory.host_of_context(context) {
             let _gone = if registered { self.unregister_host(address) } else { self.free_host(address) };

@@ -107,8 +107,11 @@ impl Machine {
 
     /// The nodes that depend on one of a graph.
     pub(crate) fn dependent_nodes(&self, node: NodeId) -> Outcome<Vec<Handle>> {
-        let (_, graph) =
-            self.graphs.iter().find(|(_, graph)| graph.nodes.contains_key(&node.0)).ok_or(Code::INVALID_VALUE)?;
+        let (_, graph) = self
+            .graphs
+            .iter()
+            .find(|(_, graph)| graph.nodes.contains_key(&node.0))
+            .ok_or(Code::INVALID_VALUE)?;
         let depends = graph.nodes.iter().filter(|(_, dependencies)| dependencies.contains(&node));
         Ok(depends.map(|(&node, _)| Handle(node)).collect::<BTreeSet<_>>().into_iter().collect())
     }

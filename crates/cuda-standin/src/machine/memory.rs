@@ -7,7 +7,6 @@ use c10_cuda::driver::{Driver, StreamHandle};
 use super::virtual_memory::{Mapping, Physical};
 use super::{Machine, OnStream, Table, is_device_address};
 use crate::abi::{Code, Handle, Outcome};
-use crate::ipc::SharedFile;
 
 /// How a range of a device's memory came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +17,6 @@ pub(crate) enum AllocationKind {
     Pooled,
     /// In a capture: an address for a graph, which is not counted as live.
     Graph,
-    /// Another process's, opened.
-    Opened,
 }
 
 /// A range of a device's memory.
@@ -29,8 +26,6 @@ pub(crate) struct Allocation {
     pub(crate) bytes: u64,
     pub(crate) kind: AllocationKind,
     pub(crate) id: u64,
-    /// Where its bytes lie once it has been exported.
-    pub(crate) file: Option<SharedFile>,
 }
 
 /// Host memory that the driver gave, or was told of.
@@ -106,14 +101,13 @@ impl Memory {
 
     /// Whether copies from and to a range of the host need no detour.
     pub(crate) fn is_pinned(&self, address: u64, bytes: u64) -> bool {
-        self.host_at(address)
-            .is_some_and(|(base, found)| address.saturating_add(bytes) - base <= found.bytes)
+        self.host_at(address).is_some_and(|(base, found)| address.saturating_add(bytes) - base <= found.bytes)
     }
 
-    /// Allocations of a context, as address and kind.
-    pub(super) fn of_context(&self, context: Handle) -> Vec<(u64, AllocationKind)> {
+    /// The addresses of a context's allocations.
+    pub(super) fn of_context(&self, context: Handle) -> Vec<u64> {
         let of = self.allocations.iter().filter(|(_, allocation)| allocation.context == context);
-        of.map(|(&at, allocation)| (at, allocation.kind)).collect()
+        of.map(|(&at, _)| at).collect()
     }
 
     /// Host memory of a context, and whether it was registered.
@@ -124,21 +118,15 @@ impl Memory {
 }
 
 impl Machine {
-    pub(super) fn note_allocation(
-        &mut self,
-        at: u64,
-        (context, bytes): (Handle, u64),
-        kind: AllocationKind,
-        file: Option<SharedFile>,
-    ) {
+    pub(super) fn note_allocation(&mut self, at: u64, (context, bytes): (Handle, u64), kind: AllocationKind) {
         let id = self.next_number();
-        self.memory.allocations.insert(at, Allocation { context, bytes, kind, id, file });
+        self.memory.allocations.insert(at, Allocation { context, bytes, kind, id });
     }
 
     pub(crate) fn malloc(&mut self, bytes: u64) -> Outcome<u64> {
         let (context, found) = self.current_context()?;
         let at = self.sim.malloc(found.device, bytes)?.0;
-        self.note_allocation(at, (context, bytes), AllocationKind::Plain, None);
+        self.note_allocation(at, (context, bytes), AllocationKind::Plain);
         Ok(at)
     }
 
@@ -147,7 +135,7 @@ impl Machine {
         self.before_work(on)?;
         let at = self.sim.malloc_async(bytes, on.sim)?.0;
         let kind = if captures { AllocationKind::Graph } else { AllocationKind::Pooled };
-        self.note_allocation(at, (on.context, bytes), kind, None);
+        self.note_allocation(at, (on.context, bytes), kind);
         Ok(at)
     }
 
@@ -166,7 +154,7 @@ impl Machine {
                 self.free_async_promised(ptr, on)?;
             }
             Some(AllocationKind::Graph) => self.free_async_promised(ptr, on)?,
-            Some(AllocationKind::Opened) | None => return Err(Code::INVALID_VALUE),
+            None => return Err(Code::INVALID_VALUE),
         }
         self.memory.allocations.remove(&ptr);
         Ok(())

@@ -17,24 +17,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use c10_core::DeviceIndex;
-use c10_cuda::driver::Driver;
 use c10_cuda::driver::sim::{AccessFault, Completion, SimDriver};
 
 use crate::abi::{Code, Handle, Outcome};
-use crate::entry::{Needs, Wait};
+use crate::entry::Needs;
 use crate::environment::Settings;
 use crate::exit;
 
 pub(crate) use contexts::{Context, Primary, check_flags};
 pub(crate) use ends::is_device_address;
-pub(crate) use promised::{HostFunction, StreamCallback};
 pub(crate) use graphs::{Exec, Graph};
-pub(crate) use memory::{Allocation, AllocationKind, HostMemory, Memory};
+pub(crate) use memory::{AllocationKind, Memory};
 pub(crate) use modules::{Function, Module};
 use plan::Plan;
+pub(crate) use promised::{HostFunction, StreamCallback};
 pub(crate) use streams::{Event, OnStream, Stream, StreamKind};
 pub(crate) use table::Table;
-pub(crate) use virtual_memory::{FILE_DESCRIPTOR, PINNED};
+pub(crate) use virtual_memory::PINNED;
 
 /// The machine, and its books. The handles and addresses that the program holds mean nothing but by these.
 #[derive(Debug)]
@@ -111,19 +110,15 @@ impl Machine {
 
     /// How much the program holds, contexts apart.
     pub(crate) fn live_handles(&self) -> u64 {
-        let tables = [
-            self.streams.len(),
-            self.events.len(),
-            self.modules.len(),
-            self.graphs.len(),
-            self.execs.len(),
-        ];
+        let tables =
+            [self.streams.len(), self.events.len(), self.modules.len(), self.graphs.len(), self.execs.len()];
         tables.iter().sum::<u64>() + self.memory.live()
     }
 
     /// How many contexts there are, and how often primary ones are retained beyond the first time.
     pub(crate) fn live_contexts(&self) -> u64 {
-        let again: u64 = self.primaries.iter().map(|primary| u64::from(primary.retains.saturating_sub(1))).sum();
+        let again: u64 =
+            self.primaries.iter().map(|primary| u64::from(primary.retains.saturating_sub(1))).sum();
         self.contexts.len() + again
     }
 
@@ -150,11 +145,7 @@ impl Machine {
     }
 
     /// Runs an operation when what it needs is there.
-    pub(crate) fn checked(
-        &mut self,
-        needs: Needs,
-        op: impl FnOnce(&mut Self) -> Outcome<Wait>,
-    ) -> Outcome<Wait> {
+    pub(crate) fn checked(&mut self, needs: Needs, op: impl FnOnce(&mut Self) -> Outcome) -> Outcome {
         if needs != Needs::Nothing && !self.initialized {
             return Err(Code::NOT_INITIALIZED);
         }
@@ -213,10 +204,5 @@ impl Machine {
     /// Runs all work there is.
     pub(crate) fn complete_all(&self) {
         self.sim.complete_all();
-    }
-
-    /// Drops what host functions owned that have run.
-    pub(crate) fn settle(&self) {
-        self.sim.settle();
     }
 }

@@ -8,8 +8,8 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 
 use c10_cuda::driver::{
-    Access, CopyEnd, DevicePtr, Driver, FunctionHandle, GraphExecHandle, KernelBody, KernelLaunch, LaunchConfig,
-    ModuleHandle, StreamHandle,
+    Access, CopyEnd, DevicePtr, Driver, FunctionHandle, GraphExecHandle, KernelBody, KernelLaunch,
+    LaunchConfig, ModuleHandle, StreamHandle,
 };
 
 use super::Machine;

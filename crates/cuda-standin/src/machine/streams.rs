@@ -7,7 +7,6 @@ use c10_cuda::driver::{CaptureState, Driver, EventFlags, EventHandle, StreamHand
 
 use super::Machine;
 use crate::abi::{Code, Handle, Outcome};
-use crate::ipc::SharedEvent;
 
 /// A stream that the program made.
 #[derive(Debug)]
@@ -36,11 +35,8 @@ impl Stream {
 pub(crate) struct Event {
     pub(crate) context: Handle,
     pub(crate) sim: EventHandle,
-    pub(crate) flags: u32,
     /// Where it was last recorded: that stream goes on when it is asked.
     pub(crate) recorded_on: Option<StreamHandle>,
-    /// What other processes see of it.
-    pub(crate) shared: Option<SharedEvent>,
 }
 
 impl Event {
@@ -150,7 +146,7 @@ impl Machine {
             interprocess: has(Event::INTERPROCESS),
         };
         let sim = self.sim.event_create(found.device, sim_flags)?;
-        Ok(self.events.insert(Event { context, sim, flags, recorded_on: None, shared: None }))
+        Ok(self.events.insert(Event { context, sim, recorded_on: None }))
     }
 
     pub(crate) fn destroy_event(&mut self, event: Handle) -> Outcome {
@@ -256,12 +252,6 @@ impl Machine {
         let found = self.events.get_mut(event)?;
         found.recorded_on = (!captured).then_some(on.sim);
         Ok(())
-    }
-
-    /// Whether an event of another process is ready; `None` for one of this process.
-    pub(crate) fn ready_elsewhere(&self, event: &Event) -> Outcome<Option<bool>> {
-        let _ = event;
-        Ok(None)
     }
 
     /// Lets a stream go on after it was asked and was not done: a program that asks in a loop gets to the end.

@@ -9,7 +9,6 @@ use c10_cuda::driver::{DevicePtr, Driver, PhysHandle};
 use super::Machine;
 use crate::abi::layout::{MemAccessDesc, MemAllocationProp, MemLocation};
 use crate::abi::{Code, Handle, Outcome};
-use crate::ipc::SharedFile;
 
 /// Physical memory. It is there until it is released as often as it was got, and mapped nowhere.
 #[derive(Debug)]
@@ -20,8 +19,6 @@ pub(crate) struct Physical {
     pub(crate) maps: u32,
     /// The handle types with which it was made.
     pub(crate) handle_types: u32,
-    /// Where its bytes lie once it has been exported.
-    pub(crate) file: Option<SharedFile>,
 }
 
 /// Physical memory behind addresses.
@@ -82,7 +79,7 @@ impl Machine {
         let device = self.described(prop)?;
         let sim = self.sim.create(device, bytes)?;
         let handle_types = prop.handle_types;
-        Ok(self.memory.physical.insert(Physical { sim, holds: 1, maps: 0, handle_types, file: None }))
+        Ok(self.memory.physical.insert(Physical { sim, holds: 1, maps: 0, handle_types }))
     }
 
     /// The physical memory of a handle that the program holds.

@@ -1,5 +1,0 @@
-//! Memory and events of other processes.
-
-use crate::entry::exports;
-
-exports! {}

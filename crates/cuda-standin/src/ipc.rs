@@ -1,5 +1,0 @@
-//! tmp
-#[derive(Debug)]
-pub(crate) struct SharedFile;
-#[derive(Debug)]
-pub(crate) struct SharedEvent;
