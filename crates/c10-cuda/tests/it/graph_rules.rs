@@ -25,6 +25,14 @@ fn stream(d: &dyn Driver) -> StreamHandle {
     d.stream_create(0, 0).unwrap()
 }
 
+fn end_streams<const N: usize>(d: &dyn Driver, streams: [StreamHandle; N]) {
+    streams.into_iter().for_each(|on| d.stream_destroy(on).unwrap());
+}
+
+fn free_all<const N: usize>(d: &dyn Driver, ptrs: [DevicePtr; N]) {
+    ptrs.into_iter().for_each(|ptr| free(d, ptr).unwrap());
+}
+
 #[track_caller]
 fn start(d: &dyn Driver, exec: GraphExecHandle, on: StreamHandle) -> Result<()> {
     // SAFETY: tests keep what the nodes use, or look for the simulator's report.
@@ -82,7 +90,7 @@ pub(crate) fn r7_a_graph_does_the_same_at_each_launch(d: &dyn Driver) {
     }
     d.graph_exec_destroy(exec).unwrap();
     d.stream_destroy(on).unwrap();
-    [a, b].map(|ptr| free(d, ptr).unwrap());
+    free_all(d, [a, b]);
 }
 
 /// Launches that are under way run, whatever ends.
@@ -105,7 +113,7 @@ pub(crate) fn r7_launches_outlive_the_graph(d: &dyn Driver) {
     assert!(d.stream_query(on).unwrap());
     d.graph_exec_destroy(exec).unwrap();
     d.stream_destroy(on).unwrap();
-    [a, b].map(|ptr| free(d, ptr).unwrap());
+    free_all(d, [a, b]);
 }
 
 /// A graph of the same shape replaces what is launched; one of another shape is refused and changes nothing.
@@ -141,7 +149,7 @@ pub(crate) fn r7_an_update_changes_what_comes(d: &dyn Driver) {
     }
     d.graph_exec_destroy(exec).unwrap();
     d.stream_destroy(on).unwrap();
-    [a, b].map(|ptr| free(d, ptr).unwrap());
+    free_all(d, [a, b]);
 }
 
 /// Memory between nodes of a graph is there at each launch, and goes with the graph.
@@ -226,9 +234,11 @@ pub(crate) fn r7_a_graph_records_events(d: &dyn Driver) {
     d.event_record_external(end, other).unwrap();
     d.event_synchronize(end).unwrap();
     d.graph_exec_destroy(exec).unwrap();
-    [begin, end].map(|event| d.event_destroy(event).unwrap());
-    [on, other].map(|on| d.stream_destroy(on).unwrap());
-    [a, b].map(|ptr| free(d, ptr).unwrap());
+    for event in [begin, end] {
+        d.event_destroy(event).unwrap();
+    }
+    end_streams(d, [on, other]);
+    free_all(d, [a, b]);
 }
 
 pub(crate) fn r7_dead_graphs_are_refused(d: &dyn Driver) {
@@ -286,8 +296,8 @@ pub(crate) fn r7_branches_run_behind_what_they_depend_on(d: &dyn Driver, image: 
     }
     d.graph_exec_destroy(exec).unwrap();
     unload(d, module).unwrap();
-    [on, side].map(|on| d.stream_destroy(on).unwrap());
-    [a, b, c].map(|ptr| free(d, ptr).unwrap());
+    end_streams(d, [on, side]);
+    free_all(d, [a, b, c]);
 }
 
 /// Launches of one graph run one after the other, on whatever streams.
@@ -311,8 +321,8 @@ pub(crate) fn r7_launches_of_one_graph_do_not_overlap(d: &dyn Driver, image: &[u
     assert!(bytes.as_chunks::<4>().0.iter().all(|word| f32::from_le_bytes(*word) == 10.0));
     d.graph_exec_destroy(exec).unwrap();
     unload(d, module).unwrap();
-    [on, other].map(|on| d.stream_destroy(on).unwrap());
-    [sum, one].map(|ptr| free(d, ptr).unwrap());
+    end_streams(d, [on, other]);
+    free_all(d, [sum, one]);
 }
 
 fn sim() -> Arc<SimDriver> {
