@@ -48,6 +48,7 @@
 //! [`KernelBody`](super::KernelBody).
 
 mod access;
+mod builtin_kernels;
 mod bytes;
 mod call;
 mod capture;
@@ -58,19 +59,27 @@ mod driver;
 mod event;
 mod fault;
 mod forward;
+mod graph;
+mod graph_memory;
+mod graph_run;
 mod host;
 mod host_bytes;
+mod host_kernels;
 mod kernel;
 mod log;
 mod mem_pool;
 mod memory;
+mod module;
+mod node;
 mod ipc;
 mod peer;
+mod per_thread;
 mod process;
 mod race;
 mod remains;
 mod report;
 mod schedule;
+mod shared_bytes;
 mod slab;
 mod space;
 mod state;
@@ -85,6 +94,8 @@ pub use config::{
 };
 pub use driver::SimDriver;
 pub use fault::{FaultPlan, FaultRule, FaultWhen};
+pub use host_kernels::{Accesses, HostKernel, KernelParams, register_host_kernel};
 pub use log::{Call, Work};
 pub use race::{Race, RaceKind, Use, in_frame};
 pub use report::{AccessFault, Touched, WorkFault};
+pub use shared_bytes::SharedBytes;

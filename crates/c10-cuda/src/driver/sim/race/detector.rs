@@ -111,6 +111,19 @@ impl Detector {
         host: impl IntoIterator<Item = Touched>,
     ) {
         let epoch = self.lines.advance(item.stream, item.handle.device);
+        self.uses(memory, who, epoch, item, device, host);
+    }
+
+    /// The same at a moment that is known.
+    pub(super) fn uses(
+        &mut self,
+        memory: &Memory,
+        who: &Toucher,
+        epoch: Epoch,
+        item: Issued,
+        device: impl IntoIterator<Item = Touched>,
+        host: impl IntoIterator<Item = Touched>,
+    ) {
         let stream = Some((item.handle, item.place));
         for range in device {
             let by = self.use_of(item.name, stream, range);
