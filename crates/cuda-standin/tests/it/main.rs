@@ -9,6 +9,7 @@ mod events;
 mod faults;
 mod library;
 mod memory;
+mod processes;
 mod rig;
 mod streams;
 mod virtual_memory;
