@@ -7,6 +7,8 @@ mod contexts;
 mod copies;
 mod events;
 mod faults;
+mod graphs;
+mod kernels;
 mod library;
 mod memory;
 mod processes;
