@@ -13,5 +13,6 @@ mod library;
 mod memory;
 mod processes;
 mod rig;
+mod safe_api;
 mod streams;
 mod virtual_memory;
