@@ -566,3 +566,14 @@ fn a_checked_driver_keeps_the_rules() {
 fn a_recorded_driver_keeps_the_rules() {
     hold(|| Record::new(Checked::new(sim(Completion::Seeded(2)))));
 }
+
+#[test]
+#[cfg(not(feature = "cuda"))]
+fn a_build_without_the_feature_says_that_it_talks_to_no_driver() {
+    use c10_cuda::driver::real;
+
+    let error = real::load().unwrap_err();
+    assert_eq!(error.kind(), c10_cuda::ErrorKind::NotImplemented);
+    assert!(error.to_string().contains("feature `cuda`"), "{error}");
+    assert_eq!(real::device_count(), 0);
+}
