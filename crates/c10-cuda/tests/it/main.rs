@@ -48,6 +48,7 @@ mod sim_faults;
 mod sim_memory;
 mod sim_placement;
 mod sim_schedule;
+mod sim_shared;
 mod sim_work;
 mod snapshot_file;
 mod mempool;

@@ -1,6 +1,7 @@
 //! The rule of streams (R3) as to priorities and default streams, for the suite that every driver passes.
 #![expect(clippy::unwrap_used, reason = "the rules are tests, though not marked one by one")]
 
+use std::sync::Barrier;
 use std::thread;
 
 use c10_cuda::driver::sim::{RaceKind, SimConfig, SimDriver};
@@ -110,9 +111,17 @@ fn default_streams_are_ordered_and_others_are_not() {
     fill(&*sim, ptr, 3, 64, S0).unwrap();
     assert_eq!(sim.races(), []);
     // Two threads' streams wait for the default stream, and not for each other.
-    let other = sim.clone();
-    thread::spawn(move || fill(&*other, ptr, 4, 64, OWN).unwrap()).join().unwrap();
-    fill(&*sim, ptr, 5, 64, OWN).unwrap();
+    let both = Barrier::new(2);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            fill(&*sim, ptr, 4, 64, OWN).unwrap();
+            both.wait();
+            both.wait();
+        });
+        both.wait();
+        fill(&*sim, ptr, 5, 64, OWN).unwrap();
+        both.wait();
+    });
     let kinds: Vec<_> = sim.take_races().into_iter().map(|race| race.kind).collect();
     assert_eq!(kinds, [RaceKind::Unordered]);
     let made = sim.stream_create(0, 0).unwrap();

@@ -198,7 +198,9 @@ impl State {
         let capture = self.captures.active(membership.capture)?;
         let added = node(capture.number, capture.graph.nodes.len());
         let dependencies = std::mem::replace(&mut membership.dependencies, vec![added]);
-        capture.graph.nodes.push(Arc::new(Node { dependencies, device: on.device, work, cost_ns }));
+        let node = Arc::new(Node { dependencies, device: on.device, work, cost_ns });
+        capture.graph.nodes.push(Arc::clone(&node));
+        self.watch_captured(stream, added.index() as u64 + 1, &node);
         Some(added)
     }
 

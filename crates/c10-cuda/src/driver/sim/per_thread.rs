@@ -21,7 +21,7 @@ use crate::driver::{Status, StreamHandle};
 /// The handle's number.
 pub(super) const PER_THREAD: u64 = StreamHandle::per_thread_default(0).raw;
 
-/// The streams of threads that live.
+/// The streams of threads that live, or have left work.
 #[derive(Debug, Default)]
 pub(super) struct PerThread(Vec<(ThreadId, DeviceIndex, ProcessId, Id)>);
 
@@ -36,7 +36,7 @@ impl Drop for OfThisThread {
         // No lock of this thread's is held where its values are dropped.
         let Some(machine) = self.machine.upgrade() else { return };
         let mut state = machine.lock().unwrap_or_else(PoisonError::into_inner);
-        state.per_thread.0.retain(|(_, _, _, id)| *id != self.stream);
+        state.thread_ended(self.stream);
         state.end_stream(self.stream);
     }
 }
@@ -51,6 +51,17 @@ impl PerThread {
         let own =
             |of: &&(ThreadId, DeviceIndex, ProcessId, Id)| (of.0, of.1, of.2) == (thread, device, process);
         self.0.iter().find(own).map(|(.., id)| *id)
+    }
+}
+
+impl State {
+    /// What a thread's stream holds comes before what the default stream will, however soon it runs.
+    fn thread_ended(&mut self, stream: Id) {
+        let Some(of) = self.streams.get(stream) else { return };
+        let (device, process) = (of.device, of.process);
+        let Ok(of_device) = self.device(device) else { return };
+        let legacy = of_device.default_streams[process.index()];
+        self.watch(|races| races.follows(legacy, stream, device));
     }
 }
 
@@ -104,6 +115,11 @@ impl State {
         for other in others {
             self.wait_for_all(id, other);
         }
+    }
+
+    /// Forgets a thread's stream that is gone.
+    pub(super) fn forget_per_thread(&mut self, stream: Id) {
+        self.per_thread.0.retain(|(.., id)| *id != stream);
     }
 
     /// Makes a stream wait for what another holds.

@@ -161,6 +161,7 @@ impl State {
     pub(super) fn drop_if_over(&mut self, id: Id) {
         if self.streams.get(id).is_some_and(|s| s.destroyed && s.queue.is_empty()) {
             self.streams.remove(id);
+            self.forget_per_thread(id);
             self.watch(|races| races.stream_ended(id));
         }
     }

@@ -74,9 +74,24 @@ impl State {
             NodeWork::Record(event) => races.graph_records(clocks, event.raw()),
             _ => {
                 let (device, host) = node.work.touched();
-                races.uses(memory, &who, epoch, item, device, host);
+                races.uses(memory, &who, (epoch, true), item, device, host);
             }
         }
+    }
+
+    /// Tells it of a node that has been captured, the `place`th of its graph.
+    pub(in crate::driver::sim) fn watch_captured(&mut self, stream: Id, place: u64, node: &Node) {
+        let Self { races: Some(races), memory, streams, .. } = self else { return };
+        let Some(on) = streams.get(stream) else { return };
+        let who = Toucher {
+            device: node.device,
+            process: Some(on.process),
+            reach: u32::MAX,
+            by_copy: true,
+            issued_at: memory.births,
+        };
+        let item = Issued { stream, handle: on.handle(stream), place, name: node.work.name() };
+        races.captured(memory, &who, item, node.work.touched().0);
     }
 
     /// Does something with the detector, if there is one.
