@@ -52,7 +52,7 @@ pub(crate) fn compare(oracle: &Output, ours: &Output) -> Verdict {
         theirs.truncate(place - effects);
     }
     let common = theirs.iter().zip(&ours).take_while(|(theirs, ours)| agree(theirs, ours)).count();
-    if disturbs_capture(&theirs, common) || forgets_use(&theirs, common) {
+    if disturbs_capture(&theirs, common) || forgets_use(&theirs, common) || refuses_restore(&ours, common) {
         return Verdict::AgreeUpTo(common);
     }
     if common < theirs.len() || (whole && common < ours.len()) {
@@ -80,6 +80,15 @@ fn disturbs_capture(theirs: &[String], line: usize) -> bool {
     let takes = ["trace free_completed ", "driver unmap ", "driver segment_free "];
     let disturbs = theirs.get(line).is_some_and(|line| takes.iter().any(|start| line.starts_with(start)));
     disturbs && theirs[..line].iter().map(|line| captures_begun(line)).sum::<i32>() > 0
+}
+
+/// Whether ours refuses here to restore a block that other streams use, or into a segment of another stream. PyTorch
+/// hands it out all the same.
+fn refuses_restore(ours: &[String], line: usize) -> bool {
+    let refused = ours.get(line).and_then(|line| refused(line));
+    let reasons = ["that other streams use", "in the place of one of the state"];
+    refused
+        .is_some_and(|(name, text)| name == "restore" && reasons.iter().any(|reason| text.ends_with(reason)))
 }
 
 /// Whether PyTorch completes a free at this line that ours does not, once a block has been freed that was
