@@ -79,7 +79,9 @@ pub(crate) fn line(output: &Output, number: usize) -> String {
 fn disturbs_capture(theirs: &[String], line: usize) -> bool {
     let takes = ["trace free_completed ", "driver unmap ", "driver segment_free "];
     let disturbs = theirs.get(line).is_some_and(|line| takes.iter().any(|start| line.starts_with(start)));
-    disturbs && theirs[..line].iter().map(|line| captures_begun(line)).sum::<i32>() > 0
+    // A pool's own allocator is called in the thread's mode, and the driver refuses it.
+    let refused = line > 0 && theirs.get(line - 1).is_some_and(|line| line.starts_with("own alloc "));
+    (disturbs || refused) && theirs[..line].iter().map(|line| captures_begun(line)).sum::<i32>() > 0
 }
 
 /// Whether ours refuses here to restore a block that other streams use, or into a segment of another stream. PyTorch
