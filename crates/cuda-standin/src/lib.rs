@@ -41,4 +41,5 @@ mod entry;
 mod environment;
 mod exit;
 mod exports;
+mod ipc;
 mod machine;

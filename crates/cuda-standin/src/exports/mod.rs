@@ -9,6 +9,7 @@ mod events;
 mod fills;
 mod functions;
 mod graphs;
+mod ipc;
 mod launches;
 mod library;
 mod memory;
@@ -34,11 +35,13 @@ const TABLES: &[&[Symbol]] = &[
     pointers::TABLE,
     streams::TABLE,
     events::TABLE,
+    events::WAITING,
     captures::TABLE,
     graphs::TABLE,
     modules::TABLE,
     functions::TABLE,
     launches::TABLE,
+    ipc::TABLE,
 ];
 
 /// Where an entry point is, by its full name.
