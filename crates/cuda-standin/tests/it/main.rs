@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect fails")]
 //! The stand-in as programs see it: the shared object, loaded, and its C functions.
 
+mod c_program;
 mod captures;
 mod contexts;
 mod copies;
