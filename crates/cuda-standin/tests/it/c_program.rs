@@ -1,6 +1,5 @@
 //! A program in C, built against declarations of its own and linked to the library by CUDA's name for it.
 
-use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,7 +12,7 @@ fn build(folder: &Path) -> Option<PathBuf> {
     let version =
         Command::new(&compiler).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if !version.is_ok_and(|status| status.success()) {
-        writeln!(std::io::stdout(), "skipped: no C compiler `{compiler}` (CC names another)").unwrap();
+        println!("skipped: no C compiler `{compiler}` (CC names another)");
         return None;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
