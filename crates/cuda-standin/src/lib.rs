@@ -36,14 +36,17 @@
 //! host. Mappings are whole, and access to them is for reading and writing.
 //!
 //! Managed memory, memory pools beside the default ones, arrays, textures, graphs made node by node, launch
-//! attributes, per-thread variants of entry points (`CU_STREAM_PER_THREAD` works as a stream). These entry points are
-//! not there, or answer `CUDA_ERROR_NOT_SUPPORTED`.
+//! attributes, per-thread variants of entry points (`CU_STREAM_PER_THREAD` works as a stream). What cudarc asks for
+//! of it refuses; the rest is not there.
 //!
 //! # For tests
 //! Beside CUDA's functions there are, to be found by name: `cuda_standin_reset`, `cuda_standin_live_handles`,
 //! `cuda_standin_live_contexts`, `cuda_standin_swept_handles`, `cuda_standin_fail`, `cuda_standin_fail_clear`,
 //! `cuda_standin_lose`, `cuda_standin_calls`, `cuda_standin_complete_all`, `cuda_standin_register_kernel`.
 //! `include/cuda_standin.h` says what each does.
+
+// Memory and events pass between processes by what Unix has.
+#![cfg(unix)]
 
 mod abi;
 mod entry;
