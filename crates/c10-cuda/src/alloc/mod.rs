@@ -94,13 +94,14 @@ use std::ptr;
 
 use c10_core::{DataPtr, DeviceIndex};
 
-use crate::config::{Backend, Config};
+use crate::config::{Backend, Config, PinnedConfig};
 use crate::driver::{DevicePtr, Driver, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
+use crate::pinned::PinnedAllocator;
 use crate::runtime::Runtime;
 use crate::stream::{AsStream, StreamUser};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Arc, Mutex, Weak};
+use crate::sync::{Arc, Mutex, OnceLock, Weak};
 
 use address_map::AddressMap;
 use async_pool::AsyncPool;
@@ -132,6 +133,8 @@ struct Inner {
     async_pool: Option<Arc<AsyncPool>>,
     /// The number of the next pool that is named here.
     next_pool: AtomicU64,
+    /// Host memory that graphs' random state is copied from; made when it is first needed.
+    staging: OnceLock<PinnedAllocator>,
 }
 
 impl CachingAllocator {
@@ -161,6 +164,7 @@ impl CachingAllocator {
             enabled: AtomicBool::new(!config.no_caching && !is_async),
             async_pool,
             next_pool: AtomicU64::new(1),
+            staging: OnceLock::new(),
             runtime,
             config,
         };
@@ -183,6 +187,15 @@ impl CachingAllocator {
     /// The runtime whose current devices and streams it uses.
     pub fn runtime(&self) -> &Runtime {
         &self.0.runtime
+    }
+
+    /// Pinned memory for what graphs copy at each replay.
+    pub(crate) fn staging(&self) -> Result<&PinnedAllocator> {
+        if let Some(made) = self.0.staging.get() {
+            return Ok(made);
+        }
+        let made = PinnedAllocator::new(self.runtime().clone(), PinnedConfig::default())?;
+        Ok(self.0.staging.get_or_init(|| made))
     }
 
     /// Its settings.
