@@ -45,13 +45,28 @@ pub(crate) struct Hot {
     is_parked: bool,
 }
 
+impl Hot {
+    /// A block that was just found in a free set and handed out, which changed the two statistics by `split`.
+    #[inline]
+    pub(crate) fn new(
+        id: BlockId,
+        ptr: u64,
+        requested: u64,
+        stream: u64,
+        split: (i64, i64),
+        holder: Holder,
+    ) -> Self {
+        Self { id, ptr, requested, stream, split, rounds: 0, holder, is_parked: false }
+    }
+}
+
 impl Locked<'_> {
     /// Notes that a block was found in a free set for the request and is handed out; `split_before` are the two
     /// statistics before it was.
     #[inline]
     pub(crate) fn set_hot(&mut self, id: BlockId, request: &Request, split_before: (i64, i64)) {
         let ages = self.limit.is_some() && self.config.garbage_collection_threshold > 0.0;
-        let waits = self.queued_events > 0 || !self.unrecorded.is_empty() || !self.deferred.is_empty();
+        let waits = self.has_waiting();
         // Another thread's request, or one in a capture, may be for another pool.
         let is_scoped = !self.pools.scopes.is_empty() || self.active_captures > 0;
         let block = &self.blocks[id];
@@ -61,17 +76,9 @@ impl Locked<'_> {
         if ages || waits || is_scoped || self.device.watched || self.trace.is_on() || is_whole || is_counted {
             return;
         }
-        let (count, bytes) = self.split_now();
-        self.hot = Some(Hot {
-            id,
-            ptr,
-            requested: request.requested,
-            stream: request.stream,
-            split: (count - split_before.0, bytes - split_before.1),
-            rounds: 0,
-            holder: Holder::Owner,
-            is_parked: false,
-        });
+        let (count, bytes) = self.usage.split_now();
+        let split = (count - split_before.0, bytes - split_before.1);
+        self.hot = Some(Hot::new(id, ptr, request.requested, request.stream, split, Holder::Owner));
     }
 }
 
@@ -129,12 +136,6 @@ impl DeviceState {
         }
     }
 
-    /// The current `inactive_split` and `inactive_split_bytes`.
-    #[inline]
-    pub(crate) fn split_now(&self) -> (i64, i64) {
-        (self.stats.inactive_split.all.current, self.stats.inactive_split_bytes.all.current)
-    }
-
     /// Counts what the hot block did, and frees it if it is parked. There is none from here on.
     #[inline]
     pub(crate) fn settle(&mut self) {
@@ -146,21 +147,14 @@ impl DeviceState {
         }
     }
 
+    #[cold]
     fn settle_hot(&mut self) {
         let Some(hot) = self.hot.take() else { return };
         let block = &self.blocks[hot.id];
-        let (is_small, size, requested) = (block.pool.is_small, block.size as i64, block.requested as i64);
-        let stats = &mut self.stats;
-        stats.allocation.repeat(is_small, 1, hot.rounds);
-        stats.allocated_bytes.repeat(is_small, size, hot.rounds);
-        stats.active.repeat(is_small, 1, hot.rounds);
-        stats.active_bytes.repeat(is_small, size, hot.rounds);
-        stats.requested_bytes.repeat(is_small, requested, hot.rounds);
-        stats.inactive_split.repeat(is_small, hot.split.0, hot.rounds);
-        stats.inactive_split_bytes.repeat(is_small, hot.split.1, hot.rounds);
+        self.usage.repeat(block.pool.is_small, (block.size, block.requested), hot.split, hot.rounds);
         if hot.is_parked {
             if hot.holder == Holder::Raw {
-                self.raw.remove(&hot.ptr);
+                self.raw.remove(hot.ptr);
             }
             self.free_unused(hot.id);
         }

@@ -40,6 +40,7 @@ mod allocate_at;
 mod split;
 mod free;
 mod hot;
+mod plain;
 mod stream_use;
 mod capture;
 mod graph_reuse;
@@ -53,6 +54,7 @@ mod oom;
 mod callbacks;
 mod report;
 mod address_map;
+mod raw_table;
 mod raw;
 mod uncached;
 mod async_pool;
@@ -61,6 +63,7 @@ mod suspend;
 mod fraction;
 mod queries;
 mod stats;
+mod usage;
 mod summary;
 mod memory_stats;
 mod snapshot;
@@ -215,10 +218,13 @@ impl CachingAllocator {
         }
         let caller = device.contexts.gather(RecordContext::State);
         let mut guard = device.lock_unsettled();
-        if caller.is_none()
-            && let Some((id, address)) = guard.take_parked(bytes, stream.raw, Holder::Owner)
-        {
-            return Ok(guard.own(device, id, address));
+        if caller.is_none() {
+            let parked = guard.take_parked(bytes, stream.raw, Holder::Owner);
+            if let Some((id, address)) =
+                parked.or_else(|| guard.take_plain(bytes, stream.raw, Holder::Owner))
+            {
+                return Ok(guard.own(device, id, address));
+            }
         }
         let (mut locked, id) = self.obtain(device.settled(guard), caller, bytes, stream.raw)?;
         let (address, reported) = handed_out(&locked, id);
@@ -248,7 +254,9 @@ impl CachingAllocator {
         bytes: u64,
         stream: u64,
     ) -> Result<(Locked<'a>, BlockId)> {
-        locked.trace.set_caller(caller);
+        if caller.is_some() {
+            locked.trace.set_caller(caller);
+        }
         match locked.malloc(bytes, stream, &self.0.callbacks) {
             Ok(id) => Ok((locked, id)),
             Err(refused) => Err(oom::refuse(locked, refused, &self.0.callbacks)),
@@ -420,6 +428,9 @@ impl fmt::Debug for CachingAllocator {
 
 /// Notes that a stream uses the block in a slot, whose context is out.
 fn record_use(device: &Device, index: u32, stream: StreamHandle) -> Result<()> {
+    if device.lock_unsettled().record_use_plain(index, stream) {
+        return Ok(());
+    }
     let mut locked = device.lock();
     let id = locked.blocks.id_at(index).expect("a context is out, so its slot holds a block");
     Ok(locked.record_stream(id, stream)?)

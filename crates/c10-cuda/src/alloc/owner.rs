@@ -95,11 +95,13 @@ unsafe fn run(context: *mut c_void) {
     let device = unsafe { &*record.device };
     let caller = device.contexts.gather(RecordContext::All);
     let mut guard = device.lock_unsettled();
-    if caller.is_none() && guard.park_owned(record.index) {
+    if caller.is_none() && (guard.park_owned(record.index) || guard.free_plain_owned(record.index)) {
         return;
     }
     let mut locked = device.settled(guard);
-    locked.trace.set_caller(caller);
+    if caller.is_some() {
+        locked.trace.set_caller(caller);
+    }
     let id = locked.blocks.id_at(record.index).expect("a context is out, so its slot holds a block");
     let freed = locked.free(id);
     let last = locked.disown();

@@ -30,6 +30,7 @@ impl CachingAllocator {
         self.raw_alloc_for(bytes, self.0.runtime.handle(stream)?)
     }
 
+    #[inline]
     fn raw_alloc_for(&self, bytes: u64, stream: StreamHandle) -> Result<DevicePtr> {
         let device = self.device(stream.device)?;
         if bytes == 0 {
@@ -45,15 +46,18 @@ impl CachingAllocator {
         }
         let caller = device.contexts.gather(RecordContext::State);
         let mut guard = device.lock_unsettled();
-        if caller.is_none()
-            && let Some((_, address)) = guard.take_parked(bytes, stream.raw, Holder::Raw)
-        {
-            return Ok(DevicePtr(address));
+        if caller.is_none() {
+            if let Some((_, address)) = guard.take_parked(bytes, stream.raw, Holder::Raw) {
+                return Ok(DevicePtr(address));
+            }
+            if let Some((id, address)) = guard.take_plain(bytes, stream.raw, Holder::Raw) {
+                guard.raw.insert(address, id);
+                return Ok(DevicePtr(address));
+            }
         }
         let (mut locked, id) = self.obtain(device.settled(guard), caller, bytes, stream.raw)?;
         let (address, reported) = handed_out(&locked, id);
-        let before = locked.raw.insert(address, id);
-        debug_assert!(before.is_none(), "live blocks have different addresses");
+        locked.raw.insert(address, id);
         locked.hold_raw();
         drop(locked);
         reported.report();
@@ -81,7 +85,7 @@ impl CachingAllocator {
         let first = match current {
             Some(device) => {
                 let mut guard = device.lock_unsettled();
-                if caller.is_none() && guard.park_raw(ptr.0) {
+                if caller.is_none() && (guard.park_raw(ptr.0) || guard.free_plain_raw(ptr.0)) {
                     return Ok(());
                 }
                 raw_block(device.settled(guard), ptr)
@@ -89,7 +93,7 @@ impl CachingAllocator {
             None => None,
         };
         if let Some((mut locked, id)) = first.or_else(|| self.find_raw(ptr)) {
-            locked.raw.remove(&ptr.0);
+            locked.raw.remove(ptr.0);
             locked.trace.set_caller(caller);
             let freed = locked.free(id);
             drop(locked);
@@ -135,6 +139,6 @@ impl CachingAllocator {
 
 /// The block at an address that a raw call gave out, with its device.
 fn raw_block(locked: Locked<'_>, ptr: DevicePtr) -> Option<(Locked<'_>, BlockId)> {
-    let id = locked.raw.get(&ptr.0).copied()?;
+    let id = locked.raw.get(ptr.0)?;
     Some((locked, id))
 }

@@ -61,22 +61,21 @@ impl Locked<'_> {
     /// first event that has not.
     #[inline]
     pub(crate) fn process_events(&mut self) -> Result<(), DriverError> {
-        if self.queued_events == 0 && self.unrecorded.is_empty() && self.deferred.is_empty() {
-            return Ok(());
-        }
-        self.process_queues()
+        if self.has_waiting() { self.process_queues() } else { Ok(()) }
     }
 
     fn process_queues(&mut self) -> Result<(), DriverError> {
         let _relaxed = self.relaxed()?;
         self.resume_deferred(None)?;
         self.retry_unrecorded();
-        for at in 0..self.event_queues.len() {
-            while let Some(&(event, _)) = self.event_queues[at].1.front() {
-                if !self.driver().event_query(event)? {
+        let driver = self.driver();
+        let state = &mut **self;
+        for at in 0..state.event_queues.len() {
+            while let Some(&(event, _)) = state.event_queues[at].1.front() {
+                if !driver.event_query(event)? {
                     break;
                 }
-                self.pop_event(at, 0);
+                state.pop_event(at, 0);
             }
         }
         if self.event_queues.len() > KEPT_QUEUES {
@@ -139,6 +138,9 @@ impl Locked<'_> {
     }
 
     fn retry_unrecorded(&mut self) {
+        if self.unrecorded.is_empty() {
+            return;
+        }
         for id in std::mem::take(&mut self.unrecorded) {
             self.insert_events(id);
         }
@@ -157,10 +159,7 @@ impl Locked<'_> {
                 uses.push(stream);
             }
         }
-        let block = &mut self.blocks[id];
-        if let Err(at) = block.stream_uses.binary_search(&stream) {
-            block.stream_uses.insert(at, stream);
-        }
+        self.blocks[id].add_use(stream);
         Ok(())
     }
 }
@@ -173,7 +172,9 @@ impl DeviceState {
 
     /// Takes an event out of a queue, which has passed: usually the first.
     pub(crate) fn pop_event(&mut self, at: usize, place: usize) {
-        let (event, id) = self.event_queues[at].1.remove(place).expect("the caller has looked at it");
+        let queue = &mut self.event_queues[at].1;
+        let popped = if place == 0 { queue.pop_front() } else { queue.remove(place) };
+        let (event, id) = popped.expect("the caller has looked at it");
         self.queued_events -= 1;
         self.idle_events.keep(event);
         let block = &mut self.blocks[id];

@@ -93,6 +93,9 @@ impl State {
     /// Runs an item. A fault is kept for [`take_faults`](super::SimDriver::take_faults) and for the device's
     /// next synchronising call.
     pub(super) fn execute(&mut self, on: StreamHandle, queued: Queued) {
+        if matches!(queued.item, Item::Record | Item::Wait { .. } | Item::Free) {
+            return;
+        }
         let name = queued.item.name();
         let reach = self.device(on.device).map_or(0, |d| d.peers) | 1 << on.device;
         let mut who = Toucher {
