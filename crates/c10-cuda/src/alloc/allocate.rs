@@ -69,7 +69,7 @@ impl Locked<'_> {
         let capturing = self.housekeep(stream)?;
         if self.is_plain
             && self.trace.is_quiet()
-            && let Some(id) = self.malloc_plain(requested, stream)
+            && let Some((id, _)) = self.malloc_plain(requested, stream)
         {
             return Ok(id);
         }

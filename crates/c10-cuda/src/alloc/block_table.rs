@@ -131,7 +131,10 @@ impl BlockTable {
     pub(crate) fn remove_plain(&mut self, index: u32) {
         let vacant = self.vacant;
         let slot = &mut self.slots[index as usize];
-        debug_assert!(slot.is_live && slot.block.is_blank(), "a block that is taken out is of no use any more");
+        debug_assert!(
+            slot.is_live && slot.block.is_blank(),
+            "a block that is taken out is of no use any more"
+        );
         slot.generation = slot.generation.checked_add(1).unwrap_or(NonZeroU32::MIN);
         slot.is_live = false;
         slot.links.next = vacant;

@@ -40,9 +40,9 @@ use super::hot::Hot;
 use super::ids::{BlockId, PoolId};
 use super::mempool_id::MempoolId;
 use super::owner::OwnerTable;
+use super::plain;
 use super::policy::WindowTable;
 use super::policy::planned::{Arena, Recorder};
-use super::plain;
 use super::pool::PoolTable;
 use super::raw_table::RawTable;
 use super::stats::DeviceStats;
@@ -213,6 +213,12 @@ impl Device {
     #[inline]
     pub(crate) fn settled<'a>(&'a self, mut guard: MutexGuard<'a, DeviceState>) -> Locked<'a> {
         guard.settle();
+        self.unsettled(guard)
+    }
+
+    /// The state for the quick paths that call the driver.
+    #[inline]
+    pub(crate) fn unsettled<'a>(&'a self, guard: MutexGuard<'a, DeviceState>) -> Locked<'a> {
         Locked { device: self, guard: Some(guard), called: Cell::new(false), looks: false }
     }
 

@@ -32,7 +32,7 @@ impl Locked<'_> {
 
 impl DeviceState {
     /// Notes that the program holds a block no more.
-    fn end_hold(&mut self, id: BlockId) {
+    pub(crate) fn end_hold(&mut self, id: BlockId) {
         let block = &mut self.blocks[id];
         assert!(block.allocated, "a block that is handed out is freed once");
         block.allocated = false;

@@ -219,14 +219,34 @@ impl CachingAllocator {
         let caller = device.contexts.gather(RecordContext::State);
         let mut guard = device.lock_unsettled();
         if caller.is_none() {
-            let parked = guard.take_parked(bytes, stream.raw, Holder::Owner);
-            if let Some((id, address)) =
-                parked.or_else(|| guard.take_plain(bytes, stream.raw, Holder::Owner))
+            if let Some((id, address)) = guard.take_parked(bytes, stream.raw, Holder::Owner) {
+                return Ok(guard.own(device, id, address));
+            }
+            if !guard.is_hot_waiting()
+                && let Some((id, address)) = guard.take_plain(bytes, stream.raw, Holder::Owner)
             {
                 return Ok(guard.own(device, id, address));
             }
         }
-        let (mut locked, id) = self.obtain(device.settled(guard), caller, bytes, stream.raw)?;
+        self.allocate_slowly(device.unsettled(guard), device, caller, bytes, stream)
+    }
+
+    /// As [`allocate_for`](Self::allocate_for), for whatever has to look further.
+    #[inline(never)]
+    fn allocate_slowly<'a>(
+        &self,
+        mut locked: Locked<'a>,
+        device: &'a Arc<Device>,
+        caller: Option<Context>,
+        bytes: u64,
+        stream: StreamHandle,
+    ) -> Result<DataPtr> {
+        if caller.is_some() {
+            locked.settle();
+        } else if let Some((id, address)) = locked.take_waited(bytes, stream.raw)? {
+            return Ok(locked.own(device, id, address));
+        }
+        let (mut locked, id) = self.obtain(locked, caller, bytes, stream.raw)?;
         let (address, reported) = handed_out(&locked, id);
         let ptr = locked.own(device, id, address);
         drop(locked);
@@ -247,6 +267,7 @@ impl CachingAllocator {
     }
 
     /// A block that is handed out, and the lock under which it is still only ours.
+    #[inline]
     fn obtain<'a>(
         &self,
         mut locked: Locked<'a>,
@@ -437,6 +458,7 @@ fn record_use(device: &Device, index: u32, stream: StreamHandle) -> Result<()> {
 }
 
 /// What observers are told of a new block, and its address.
+#[inline]
 fn handed_out(locked: &Locked<'_>, id: BlockId) -> (u64, Reported) {
     locked.tell_handed_out(id);
     let block = &locked.blocks[id];

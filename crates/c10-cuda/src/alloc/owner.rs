@@ -12,8 +12,8 @@ use std::ptr::{self, NonNull};
 
 use c10_core::data_ptr::{DataPtr, DeleterEntry};
 
-use super::context::RecordContext;
-use super::device::{Device, DeviceState};
+use super::context::{Context, RecordContext};
+use super::device::{Device, DeviceState, Locked};
 use super::ids::BlockId;
 use crate::sync::Arc;
 
@@ -95,14 +95,31 @@ unsafe fn run(context: *mut c_void) {
     let device = unsafe { &*record.device };
     let caller = device.contexts.gather(RecordContext::All);
     let mut guard = device.lock_unsettled();
-    if caller.is_none() && (guard.park_owned(record.index) || guard.free_plain_owned(record.index)) {
-        return;
+    if caller.is_none() {
+        if guard.park_owned(record.index) {
+            return;
+        }
+        if !guard.is_hot_and_used(record.index) && guard.free_plain_owned(record.index) {
+            return;
+        }
     }
-    let mut locked = device.settled(guard);
+    run_slowly(device.unsettled(guard), record.index, caller);
+}
+
+/// Frees the block in a slot, where that is not done quickly.
+#[inline(never)]
+fn run_slowly(mut locked: Locked<'_>, index: u32, caller: Option<Context>) {
     if caller.is_some() {
+        locked.settle();
         locked.trace.set_caller(caller);
+    } else if locked.is_hot_and_used(index) {
+        if locked.park_used() {
+            return;
+        }
+    } else {
+        locked.settle();
     }
-    let id = locked.blocks.id_at(record.index).expect("a context is out, so its slot holds a block");
+    let id = locked.blocks.id_at(index).expect("a context is out, so its slot holds a block");
     let freed = locked.free(id);
     let last = locked.disown();
     drop(locked);

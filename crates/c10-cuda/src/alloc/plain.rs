@@ -55,29 +55,27 @@ impl DeviceState {
         stream: u64,
         holder: Holder,
     ) -> Option<(BlockId, u64)> {
-        if !self.is_plain || self.has_waiting() || reporting::is_observed() {
+        if !self.is_plain || reporting::is_observed() {
             return None;
         }
         self.settle();
+        if self.has_waiting() {
+            return None;
+        }
         let taken = self.cut_plain(requested, stream, Some(holder));
         self.check();
         taken
     }
 
     /// The same, once what has become free was looked at and no block is parked.
-    pub(crate) fn malloc_plain(&mut self, requested: u64, stream: u64) -> Option<BlockId> {
+    pub(crate) fn malloc_plain(&mut self, requested: u64, stream: u64) -> Option<(BlockId, u64)> {
         let holder = if self.has_waiting() { None } else { Some(Holder::Owner) };
-        Some(self.cut_plain(requested, stream, holder)?.0)
+        self.cut_plain(requested, stream, holder)
     }
 
     /// The same, for whoever is to hold it where it may become hot.
     #[inline(always)]
-    fn cut_plain(
-        &mut self,
-        requested: u64,
-        stream: u64,
-        holder: Option<Holder>,
-    ) -> Option<(BlockId, u64)> {
+    fn cut_plain(&mut self, requested: u64, stream: u64, holder: Option<Holder>) -> Option<(BlockId, u64)> {
         if requested >= REQUEST_CAP {
             return None;
         }
@@ -154,9 +152,11 @@ impl DeviceState {
         if !self.is_plain {
             return false;
         }
-        self.settle();
         let own = StreamHandle { device: self.index, raw: self.blocks.block(index).stream };
         if stream != own {
+            if !self.use_hot(index) {
+                self.settle();
+            }
             self.blocks.block_mut(index).add_use(stream);
         }
         self.check();

@@ -3,7 +3,7 @@
 
 use c10_core::Stream;
 
-use super::context::RecordContext;
+use super::context::{Context, RecordContext};
 use super::device::Locked;
 use super::hot::Holder;
 use super::ids::BlockId;
@@ -55,7 +55,18 @@ impl CachingAllocator {
                 return Ok(DevicePtr(address));
             }
         }
-        let (mut locked, id) = self.obtain(device.settled(guard), caller, bytes, stream.raw)?;
+        self.raw_alloc_slowly(device.settled(guard), caller, bytes, stream)
+    }
+
+    #[inline(never)]
+    fn raw_alloc_slowly(
+        &self,
+        locked: Locked<'_>,
+        caller: Option<Context>,
+        bytes: u64,
+        stream: StreamHandle,
+    ) -> Result<DevicePtr> {
+        let (mut locked, id) = self.obtain(locked, caller, bytes, stream.raw)?;
         let (address, reported) = handed_out(&locked, id);
         locked.raw.insert(address, id);
         locked.hold_raw();
@@ -82,17 +93,25 @@ impl CachingAllocator {
         }
         let current = self.0.devices.get(usize::from(self.0.runtime.current().device));
         let caller = current.and_then(|device| device.contexts.gather(RecordContext::All));
-        let first = match current {
-            Some(device) => {
-                let mut guard = device.lock_unsettled();
-                if caller.is_none() && (guard.park_raw(ptr.0) || guard.free_plain_raw(ptr.0)) {
-                    return Ok(());
-                }
-                raw_block(device.settled(guard), ptr)
+        if let Some(device) = current
+            && caller.is_none()
+        {
+            let mut guard = device.lock_unsettled();
+            if guard.park_raw(ptr.0) || guard.free_plain_raw(ptr.0) {
+                return Ok(());
             }
-            None => None,
-        };
-        if let Some((mut locked, id)) = first.or_else(|| self.find_raw(ptr)) {
+        }
+        // SAFETY: the caller promises the same.
+        unsafe { self.raw_delete_slowly(ptr, caller) }
+    }
+
+    /// As [`raw_delete`](Self::raw_delete), for whatever has to look further.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(never)]
+    unsafe fn raw_delete_slowly(&self, ptr: DevicePtr, caller: Option<Context>) -> Result<()> {
+        if let Some((mut locked, id)) = self.find_raw(ptr) {
             locked.raw.remove(ptr.0);
             locked.trace.set_caller(caller);
             let freed = locked.free(id);

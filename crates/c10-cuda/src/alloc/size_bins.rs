@@ -142,7 +142,7 @@ impl SizeBins {
     }
 
     /// Takes the block of a slot out, which is there under the key it was inserted with.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove(&mut self, blocks: &mut BlockTable, index: u32) {
         let at = blocks.bin_of(index);
         let bin = &mut self.bins[at];

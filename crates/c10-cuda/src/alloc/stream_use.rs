@@ -35,16 +35,11 @@ impl Locked<'_> {
         while let Some(&stream) = self.blocks[id].stream_uses.last() {
             match self.record_event(stream) {
                 Ok(event) => {
-                    let block = &mut self.blocks[id];
-                    block.stream_uses.pop();
-                    block.event_count += 1;
-                    self.enqueue(stream, event, id);
+                    self.blocks[id].stream_uses.pop();
+                    self.wait_for(id, stream, event);
                 }
                 Err(error) => {
-                    self.unreported = Some(error);
-                    let is_gone = error.status == Status::InvalidHandle;
-                    let waiting = if is_gone { &mut self.stranded } else { &mut self.unrecorded };
-                    waiting.push(id);
+                    self.refuse_event(id, error);
                     return;
                 }
             }
@@ -165,9 +160,20 @@ impl Locked<'_> {
 }
 
 impl DeviceState {
-    fn enqueue(&mut self, stream: StreamHandle, event: EventHandle, id: BlockId) {
-        enqueue(&mut self.event_queues, stream, event, id);
+    /// Lets a freed block wait for an event that was recorded on a stream.
+    pub(crate) fn wait_for(&mut self, id: BlockId, on: StreamHandle, event: EventHandle) {
+        self.blocks[id].event_count += 1;
+        enqueue(&mut self.event_queues, on, event, id);
         self.queued_events += 1;
+    }
+
+    /// Lets a freed block wait, for which the driver records no event, to be tried again, or for all of the device
+    /// where the stream is gone.
+    pub(crate) fn refuse_event(&mut self, id: BlockId, error: DriverError) {
+        self.unreported = Some(error);
+        let is_gone = error.status == Status::InvalidHandle;
+        let waiting = if is_gone { &mut self.stranded } else { &mut self.unrecorded };
+        waiting.push(id);
     }
 
     /// Takes an event out of a queue, which has passed: usually the first.

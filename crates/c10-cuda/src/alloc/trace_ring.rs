@@ -135,8 +135,41 @@ impl TraceRing {
         size: u64,
         stream: StreamHandle,
     ) {
-        let metadata = self.user_metadata.clone();
-        self.note(action, (pool, stream), address, size, metadata);
+        if self.is_quiet {
+            self.note_quietly(action, (pool, stream), address, size);
+        } else {
+            let metadata = self.user_metadata.clone();
+            self.note(action, (pool, stream), address, size, metadata);
+        }
+    }
+
+    /// As [`note`](Self::note), where there are neither stacks nor trackers.
+    fn note_quietly(
+        &mut self,
+        action: TraceAction,
+        (pool, stream): (MempoolId, StreamHandle),
+        address: u64,
+        size: u64,
+    ) {
+        let Some(history) = &self.history else { return };
+        if !history.skip_actions.is_empty() && history.skip_actions.contains(&action) {
+            return;
+        }
+        let time_us = history.clock.map_or(0, now);
+        if self.entries.len() >= history.max_entries {
+            self.entries.pop_front();
+        }
+        self.entries.push_back(TraceEntry {
+            action,
+            address,
+            size,
+            stream,
+            pool,
+            time_us,
+            context: None,
+            compile_context: CompileContext::current(),
+            user_metadata: self.user_metadata.clone(),
+        });
     }
 
     /// A remark of the program.
@@ -192,9 +225,6 @@ impl TraceRing {
 
     /// The stack that an entry has: the caller's, else that of what it frees. Keeps the stacks of what is held.
     fn context_of(&mut self, action: TraceAction, address: u64) -> Option<Context> {
-        if self.is_quiet {
-            return None;
-        }
         let caller = self.caller.clone();
         let held = match action {
             TraceAction::Alloc | TraceAction::SegmentAlloc | TraceAction::SegmentMap => {
