@@ -194,7 +194,10 @@ impl DeviceState {
         holder: Holder,
     ) -> Option<(BlockId, u64)> {
         let hot = self.hot.as_mut()?;
-        if hot.place != Place::Parked || !hot.is_for(requested, stream, holder) || reporting::is_observed() {
+        if !matches!(hot.place, Place::Parked)
+            || !hot.is_for(requested, stream, holder)
+            || reporting::is_observed()
+        {
             return None;
         }
         Some(hot.go_out())
@@ -220,7 +223,10 @@ impl DeviceState {
     fn park(&mut self, is_it: impl Fn(&Hot) -> bool) -> bool {
         match &mut self.hot {
             Some(hot)
-                if hot.place == Place::Out && !hot.is_used && is_it(hot) && !reporting::is_observed() =>
+                if matches!(hot.place, Place::Out)
+                    && !hot.is_used
+                    && is_it(hot)
+                    && !reporting::is_observed() =>
             {
                 hot.place = Place::Parked;
                 true
@@ -234,7 +240,11 @@ impl DeviceState {
     #[inline]
     pub(crate) fn use_hot(&mut self, index: u32) -> bool {
         match &mut self.hot {
-            Some(hot) if hot.id.index == index && hot.place == Place::Out && hot.holder == Holder::Owner => {
+            Some(hot)
+                if hot.id.index == index
+                    && matches!(hot.place, Place::Out)
+                    && hot.holder == Holder::Owner =>
+            {
                 hot.is_used = true;
                 true
             }
@@ -258,7 +268,7 @@ impl DeviceState {
     #[inline]
     pub(crate) fn settle(&mut self) {
         if let Some(hot) = &self.hot {
-            if hot.place != Place::Out || hot.rounds > 0 {
+            if !matches!(hot.place, Place::Out) || hot.rounds > 0 {
                 self.settle_hot();
             }
             self.hot = None;

@@ -39,17 +39,26 @@ unsafe impl Send for OwnerTable {}
 
 impl OwnerTable {
     /// The context for the block in slot `index` of `device`.
+    #[inline]
     pub(crate) fn context(&mut self, device: &Arc<Device>, index: u32) -> *mut c_void {
         let (chunk, at) = (index as usize / CHUNK, index as usize % CHUNK);
-        while self.chunks.len() <= chunk {
-            let first = self.chunks.len() * CHUNK;
-            let device = Arc::as_ptr(device);
-            let records = Box::new(std::array::from_fn(|i| Record { device, index: (first + i) as u32 }));
-            self.chunks.push(NonNull::from(Box::leak(records)));
+        if self.chunks.len() <= chunk {
+            self.grow(device, chunk);
         }
         let records: *mut Record = self.chunks[chunk].as_ptr().cast();
         // SAFETY: `at` is below the chunk's length.
         unsafe { records.add(at) }.cast()
+    }
+
+    /// Makes the records up to a chunk.
+    #[cold]
+    fn grow(&mut self, device: &Arc<Device>, chunk: usize) {
+        let device = Arc::as_ptr(device);
+        while self.chunks.len() <= chunk {
+            let first = self.chunks.len() * CHUNK;
+            let records = Box::new(std::array::from_fn(|i| Record { device, index: (first + i) as u32 }));
+            self.chunks.push(NonNull::from(Box::leak(records)));
+        }
     }
 }
 
@@ -75,6 +84,7 @@ pub(crate) fn block_of(ptr: &DataPtr) -> Option<(&Device, u32)> {
 
 impl DeviceState {
     /// The owner of a block that has just been handed out.
+    #[inline]
     pub(crate) fn own(&mut self, device: &Arc<Device>, id: BlockId, address: u64) -> DataPtr {
         if self.keepalive.is_none() {
             self.keepalive = Some(Arc::clone(device));
