@@ -94,7 +94,7 @@ impl Locked<'_> {
         let capturing = self.is_capturing(stream)?;
         if capturing {
             self.free_safe_blocks(stream)?;
-        } else {
+        } else if !self.has_polled {
             self.process_events()?;
         }
         Ok(capturing)

@@ -219,7 +219,7 @@ impl Device {
     /// The state for the quick paths that call the driver.
     #[inline]
     pub(crate) fn unsettled<'a>(&'a self, guard: MutexGuard<'a, DeviceState>) -> Locked<'a> {
-        Locked { device: self, guard: Some(guard), called: Cell::new(false), looks: false }
+        Locked { device: self, guard: Some(guard), called: Cell::new(false), has_polled: false, looks: false }
     }
 
     /// Says that the allocator has ended: from here on only what is handed out keeps the device.
@@ -317,6 +317,8 @@ pub(crate) struct Locked<'a> {
     guard: Option<MutexGuard<'a, DeviceState>>,
     /// Whether the driver was called: work may have run then, and have left what it owned.
     called: Cell<bool>,
+    /// Whether this call has looked already which blocks have become free.
+    pub(crate) has_polled: bool,
     /// Whether whether requests are plain may have changed, where they are.
     looks: bool,
 }

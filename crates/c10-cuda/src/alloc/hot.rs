@@ -146,6 +146,7 @@ impl Locked<'_> {
             // It is the only one that waits, so that there is nothing more to look at.
             Ok(false) => {
                 self.settle();
+                self.has_polled = true;
                 Ok(self.malloc_plain(requested, stream))
             }
             Err(error) => {

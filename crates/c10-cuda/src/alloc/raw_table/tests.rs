@@ -1,6 +1,7 @@
 //! The table against a map.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -20,9 +21,9 @@ proptest! {
             prop_assert_eq!(table.get(address), map.get(&address).copied());
             if !adds {
                 prop_assert_eq!(table.remove(address), map.remove(&address));
-            } else if !map.contains_key(&address) {
+            } else if let Entry::Vacant(place) = map.entry(address) {
                 table.insert(address, id(at as u32));
-                map.insert(address, id(at as u32));
+                place.insert(id(at as u32));
             }
         }
         let mut all: Vec<_> = table.iter().collect();

@@ -40,7 +40,8 @@ proptest! {
     #[test]
     fn what_is_worked_out_is_what_counting_gives(ops in vec(op(), 1..200)) {
         let (mut usage, mut counted) = (Usage::default(), DeviceStats::default());
-        let (mut held, mut waiting): (Vec<(bool, u64)>, Vec<(bool, u64)>) = (Vec::new(), Vec::new());
+        // Whether it is small, and its size.
+        let (mut held, mut waiting) = (Vec::<(bool, u64)>::new(), Vec::new());
         for op in ops {
             match op {
                 Op::HandOut { is_small, size, split } => {
