@@ -164,7 +164,7 @@ impl<'a> Mix<'a> {
 
 /// What `events` entries of a history cost: the time of steps of a mix that is recorded less that of as many of one
 /// that is not, in turn. A step makes [`STEP_EVENTS`] entries.
-pub fn history(plain: &mut Mix<'_>, recorded: &mut Mix<'_>, events: u64) -> Duration {
+pub fn history<'a>(plain: &mut Mix<'a>, recorded: &mut Mix<'a>, events: u64) -> Duration {
     let mut left = events.div_ceil(STEP_EVENTS);
     let mut took = [Duration::ZERO; 2];
     while left > 0 {
