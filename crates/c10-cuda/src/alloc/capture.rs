@@ -156,6 +156,9 @@ impl<'a> Locked<'a> {
     /// Lets blocks that waited for captures which are over wait for what their streams did outside them; all
     /// blocks, or those of one pool (`insert_events_deferred_until_no_capture`).
     pub(crate) fn resume_deferred(&mut self, owner: Option<u32>) -> Result<(), DriverError> {
+        if self.deferred.is_empty() {
+            return Ok(());
+        }
         let mut over = Vec::new();
         for deferred in &self.deferred {
             let is_of = owner.is_none_or(|owner| self.blocks[deferred.block].pool.owner == owner);
