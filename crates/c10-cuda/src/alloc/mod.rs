@@ -40,10 +40,12 @@ mod allocate_at;
 mod split;
 mod free;
 mod hot;
+mod plain;
 mod stream_use;
+mod stream_end;
 mod capture;
 mod graph_reuse;
-mod graph_capture;
+mod graph_pools;
 mod stream_wait;
 mod reclaim;
 mod private_pools;
@@ -53,6 +55,7 @@ mod oom;
 mod callbacks;
 mod report;
 mod address_map;
+mod raw_table;
 mod raw;
 mod uncached;
 mod async_pool;
@@ -61,6 +64,7 @@ mod suspend;
 mod fraction;
 mod queries;
 mod stats;
+mod usage;
 mod summary;
 mod memory_stats;
 mod snapshot;
@@ -74,10 +78,8 @@ pub(crate) mod policy;
 mod c10;
 
 pub use callbacks::{FreeMemoryCallback, OutOfMemoryObserver};
-pub(crate) use capture::RelaxedMode;
 pub use checkpoint::{PoolCheckpoint, RestoredPool};
 pub use context::{Context, ContextProvider, Contexts, Frame, GatheredContext, RecordContext};
-pub use graph_capture::{CapturedGraph, GraphCapture};
 pub use ipc::{IpcMemory, ShareableHandle};
 pub use mem_pool::{MemPool, MemPoolOptions, UseMemPool};
 pub use memory_stats::memory_stats;
@@ -93,14 +95,16 @@ pub(crate) use trace_ring::now as clock_now;
 use std::fmt;
 use std::ptr;
 
-use c10_core::{DataPtr, DeviceIndex, Stream};
+use c10_core::{DataPtr, DeviceIndex};
 
-use crate::config::{Backend, Config};
+use crate::config::{Backend, Config, PinnedConfig};
 use crate::driver::{DevicePtr, Driver, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
+use crate::pinned::PinnedAllocator;
 use crate::runtime::Runtime;
-use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Arc, Mutex};
+use crate::stream::{AsStream, StreamUser};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex, OnceLock, Weak};
 
 use address_map::AddressMap;
 use async_pool::AsyncPool;
@@ -132,6 +136,8 @@ struct Inner {
     async_pool: Option<Arc<AsyncPool>>,
     /// The number of the next pool that is named here.
     next_pool: AtomicU64,
+    /// Host memory that graphs' random state is copied from; made when it is first needed.
+    staging: OnceLock<PinnedAllocator>,
 }
 
 impl CachingAllocator {
@@ -150,19 +156,18 @@ impl CachingAllocator {
     pub fn with_runtime(runtime: Runtime, config: Config) -> Result<Self> {
         config.check()?;
         let is_async = config.backend == Backend::CudaMallocAsync;
-        let async_pool =
-            is_async.then(|| AsyncPool::new(Arc::clone(runtime.driver()), runtime.device_count()));
-        let captures = Arc::new(AtomicUsize::new(0));
-        let device = |index| Arc::new(Device::new(index, &runtime, config.clone(), Arc::clone(&captures)));
+        let async_pool = is_async.then(|| AsyncPool::new(&runtime));
+        let device = |index| Arc::new(Device::new(index, &runtime, config.clone()));
         let devices = (0..runtime.device_count()).map(device).collect();
         let inner = Inner {
             devices,
             callbacks: Callbacks::default(),
-            ipc: Arc::new(IpcRegistry::new(Arc::clone(runtime.driver()))),
+            ipc: Arc::new(IpcRegistry::new(&runtime)),
             uncached: Mutex::default(),
             enabled: AtomicBool::new(!config.no_caching && !is_async),
             async_pool,
             next_pool: AtomicU64::new(1),
+            staging: OnceLock::new(),
             runtime,
             config,
         };
@@ -173,12 +178,27 @@ impl CachingAllocator {
                 allocator.set_memory_fraction(fraction, device)?;
             }
         }
+        for device in &allocator.0.devices {
+            allocator.runtime().add_user(Arc::downgrade(device) as Weak<dyn StreamUser>);
+        }
+        if let Some(pool) = &allocator.0.async_pool {
+            allocator.runtime().add_user(Arc::downgrade(pool) as Weak<dyn StreamUser>);
+        }
         Ok(allocator)
     }
 
     /// The runtime whose current devices and streams it uses.
     pub fn runtime(&self) -> &Runtime {
         &self.0.runtime
+    }
+
+    /// Pinned memory for what graphs copy at each replay.
+    pub(crate) fn staging(&self) -> Result<&PinnedAllocator> {
+        if let Some(made) = self.0.staging.get() {
+            return Ok(made);
+        }
+        let made = PinnedAllocator::new(self.runtime().clone(), PinnedConfig::default())?;
+        Ok(self.0.staging.get_or_init(|| made))
     }
 
     /// Its settings.
@@ -201,11 +221,11 @@ impl CachingAllocator {
     ///
     /// # Errors
     /// As [`allocate`](Self::allocate), and [`ErrorKind::InvalidArgument`] when it is no stream of the runtime.
-    pub fn allocate_on(&self, bytes: u64, stream: Stream) -> Result<DataPtr> {
-        self.allocate_for(bytes, self.0.runtime.handle(stream)?)
+    pub fn allocate_on(&self, bytes: u64, stream: impl AsStream) -> Result<DataPtr> {
+        self.allocate_for(bytes, self.0.runtime.owning_handle(stream)?)
     }
 
-    fn allocate_for(&self, bytes: u64, stream: StreamHandle) -> Result<DataPtr> {
+    pub(crate) fn allocate_for(&self, bytes: u64, stream: StreamHandle) -> Result<DataPtr> {
         let device = self.device(stream.device)?;
         if bytes == 0 {
             return Ok(DataPtr::null(c10_core::Device::cuda(stream.device)));
@@ -215,12 +235,35 @@ impl CachingAllocator {
         }
         let caller = device.contexts.gather(RecordContext::State);
         let mut guard = device.lock_unsettled();
-        if caller.is_none()
-            && let Some((id, address)) = guard.take_parked(bytes, stream.raw, Holder::Owner)
-        {
-            return Ok(guard.own(device, id, address));
+        if caller.is_none() {
+            if let Some((id, address)) = guard.take_parked(bytes, stream.raw, Holder::Owner) {
+                return Ok(guard.own(device, id, address));
+            }
+            if !guard.is_hot_waiting()
+                && let Some((id, address)) = guard.take_plain(bytes, stream.raw, Holder::Owner)
+            {
+                return Ok(guard.own(device, id, address));
+            }
         }
-        let (mut locked, id) = self.obtain(device.settled(guard), caller, bytes, stream.raw)?;
+        self.allocate_slowly(device.unsettled(guard), device, caller, bytes, stream)
+    }
+
+    /// As [`allocate_for`](Self::allocate_for), for whatever has to look further.
+    #[inline(never)]
+    fn allocate_slowly<'a>(
+        &self,
+        mut locked: Locked<'a>,
+        device: &'a Arc<Device>,
+        caller: Option<Context>,
+        bytes: u64,
+        stream: StreamHandle,
+    ) -> Result<DataPtr> {
+        if caller.is_some() {
+            locked.settle();
+        } else if let Some((id, address)) = locked.take_waited(bytes, stream.raw)? {
+            return Ok(locked.own(device, id, address));
+        }
+        let (mut locked, id) = self.obtain(locked, caller, bytes, stream.raw)?;
         let (address, reported) = handed_out(&locked, id);
         let ptr = locked.own(device, id, address);
         drop(locked);
@@ -236,11 +279,12 @@ impl CachingAllocator {
                 let ptr = pool.malloc(bytes, stream, false, &self.0.callbacks)?;
                 Ok(pool.own(ptr, stream.device))
             }
-            None => uncached::allocate(&device.driver, device.index, bytes),
+            None => uncached::allocate(device, bytes),
         }
     }
 
     /// A block that is handed out, and the lock under which it is still only ours.
+    #[inline]
     fn obtain<'a>(
         &self,
         mut locked: Locked<'a>,
@@ -248,7 +292,9 @@ impl CachingAllocator {
         bytes: u64,
         stream: u64,
     ) -> Result<(Locked<'a>, BlockId)> {
-        locked.trace.set_caller(caller);
+        if caller.is_some() {
+            locked.trace.set_caller(caller);
+        }
         match locked.malloc(bytes, stream, &self.0.callbacks) {
             Ok(id) => Ok((locked, id)),
             Err(refused) => Err(oom::refuse(locked, refused, &self.0.callbacks)),
@@ -260,10 +306,14 @@ impl CachingAllocator {
     /// was allocated on needs no saying; any other may be of another device. `ptr` may be any adaptor's, as
     /// long as its root is this allocator's.
     ///
+    /// The stream is named when the memory is freed. Somebody else's stream that ends before is to be
+    /// [given back](Runtime::disown_stream) first: then it is known by events from that moment, and nothing names it
+    /// any more.
+    ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for memory that is not this allocator's (PyTorch ignores it) or a stream
     /// that is not the runtime's; what the driver reports when asked whether this is in a capture.
-    pub fn record_stream(&self, ptr: &DataPtr, stream: Stream) -> Result<()> {
+    pub fn record_stream(&self, ptr: &DataPtr, stream: impl AsStream) -> Result<()> {
         // An adaptor of no memory has a context.
         if ptr.root().is_null() {
             return Ok(());
@@ -272,7 +322,7 @@ impl CachingAllocator {
             // The driver's free waits for all of the device.
             return Ok(());
         }
-        let stream = self.0.runtime.handle(stream)?;
+        let stream = self.use_of(stream)?;
         if let Some((pool, address)) = self.own_async(ptr) {
             pool.record_stream(address, stream);
             return Ok(());
@@ -283,20 +333,26 @@ impl CachingAllocator {
 
     /// [`record_stream`](Self::record_stream) for memory of any caching allocator on the same driver; other memory
     /// is left alone, as PyTorch does.
-    pub(crate) fn record_stream_of_any(&self, ptr: &DataPtr, stream: Stream) -> Result<()> {
-        let handle = self.0.runtime.handle(stream)?;
+    pub(crate) fn record_stream_of_any(&self, ptr: &DataPtr, stream: impl AsStream) -> Result<()> {
+        let stream = self.use_of(stream)?;
         if let Some((pool, address)) = async_pool::pool_of(ptr) {
             if Arc::ptr_eq(pool.driver(), self.0.runtime.driver()) {
-                pool.record_stream(address, handle);
+                pool.record_stream(address, stream);
             }
             return Ok(());
         }
         match owner::block_of(ptr) {
             Some((device, index)) if Arc::ptr_eq(&device.driver, self.0.runtime.driver()) => {
-                record_use(device, index, handle)
+                record_use(device, index, stream)
             }
             _ => Ok(()),
         }
+    }
+
+    /// The handle of a stream on which memory is used. The per-thread default stream is named when the memory is freed,
+    /// on whatever thread.
+    fn use_of(&self, stream: impl AsStream) -> Result<StreamHandle> {
+        self.0.runtime.owning_handle(stream)
     }
 
     /// Refuses memory that this crate's allocators got from another driver.
@@ -405,7 +461,10 @@ impl CachingAllocator {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.devices.iter().for_each(|device| device.close());
+        for device in std::mem::take(&mut self.devices) {
+            device.close();
+            device.let_go();
+        }
     }
 }
 
@@ -420,12 +479,16 @@ impl fmt::Debug for CachingAllocator {
 
 /// Notes that a stream uses the block in a slot, whose context is out.
 fn record_use(device: &Device, index: u32, stream: StreamHandle) -> Result<()> {
+    if device.lock_unsettled().record_use_plain(index, stream) {
+        return Ok(());
+    }
     let mut locked = device.lock();
     let id = locked.blocks.id_at(index).expect("a context is out, so its slot holds a block");
     Ok(locked.record_stream(id, stream)?)
 }
 
 /// What observers are told of a new block, and its address.
+#[inline]
 fn handed_out(locked: &Locked<'_>, id: BlockId) -> (u64, Reported) {
     locked.tell_handed_out(id);
     let block = &locked.blocks[id];

@@ -1,15 +1,14 @@
 #![expect(unsafe_code, reason = "declares the raw calls, which take addresses back, as unsafe fn")]
 //! The raw calls: addresses that the caller gives back by hand.
 
-use c10_core::Stream;
-
-use super::context::RecordContext;
+use super::context::{Context, RecordContext};
 use super::device::Locked;
 use super::hot::Holder;
 use super::ids::BlockId;
 use super::{CachingAllocator, handed_out, oom, uncached};
 use crate::driver::{DevicePtr, StreamHandle};
 use crate::error::Result;
+use crate::stream::AsStream;
 use crate::sync::lock;
 
 impl CachingAllocator {
@@ -26,10 +25,11 @@ impl CachingAllocator {
     ///
     /// # Errors
     /// As [`allocate_on`](Self::allocate_on).
-    pub fn raw_alloc_with_stream(&self, bytes: u64, stream: Stream) -> Result<DevicePtr> {
-        self.raw_alloc_for(bytes, self.0.runtime.handle(stream)?)
+    pub fn raw_alloc_with_stream(&self, bytes: u64, stream: impl AsStream) -> Result<DevicePtr> {
+        self.raw_alloc_for(bytes, self.0.runtime.owning_handle(stream)?)
     }
 
+    #[inline]
     fn raw_alloc_for(&self, bytes: u64, stream: StreamHandle) -> Result<DevicePtr> {
         let device = self.device(stream.device)?;
         if bytes == 0 {
@@ -39,21 +39,35 @@ impl CachingAllocator {
             if let Some(pool) = &self.0.async_pool {
                 return pool.malloc(bytes, stream, true, &self.0.callbacks);
             }
-            let ptr = uncached::malloc(&device.driver, device.index, bytes)?;
+            let ptr = uncached::malloc(device, bytes)?;
             lock(&self.0.uncached).insert(ptr.0, device.index);
             return Ok(ptr);
         }
         let caller = device.contexts.gather(RecordContext::State);
         let mut guard = device.lock_unsettled();
-        if caller.is_none()
-            && let Some((_, address)) = guard.take_parked(bytes, stream.raw, Holder::Raw)
-        {
-            return Ok(DevicePtr(address));
+        if caller.is_none() {
+            if let Some((_, address)) = guard.take_parked(bytes, stream.raw, Holder::Raw) {
+                return Ok(DevicePtr(address));
+            }
+            if let Some((id, address)) = guard.take_plain(bytes, stream.raw, Holder::Raw) {
+                guard.raw.insert(address, id);
+                return Ok(DevicePtr(address));
+            }
         }
-        let (mut locked, id) = self.obtain(device.settled(guard), caller, bytes, stream.raw)?;
+        self.raw_alloc_slowly(device.settled(guard), caller, bytes, stream)
+    }
+
+    #[inline(never)]
+    fn raw_alloc_slowly(
+        &self,
+        locked: Locked<'_>,
+        caller: Option<Context>,
+        bytes: u64,
+        stream: StreamHandle,
+    ) -> Result<DevicePtr> {
+        let (mut locked, id) = self.obtain(locked, caller, bytes, stream.raw)?;
         let (address, reported) = handed_out(&locked, id);
-        let before = locked.raw.insert(address, id);
-        debug_assert!(before.is_none(), "live blocks have different addresses");
+        locked.raw.insert(address, id);
         locked.hold_raw();
         drop(locked);
         reported.report();
@@ -78,18 +92,26 @@ impl CachingAllocator {
         }
         let current = self.0.devices.get(usize::from(self.0.runtime.current().device));
         let caller = current.and_then(|device| device.contexts.gather(RecordContext::All));
-        let first = match current {
-            Some(device) => {
-                let mut guard = device.lock_unsettled();
-                if caller.is_none() && guard.park_raw(ptr.0) {
-                    return Ok(());
-                }
-                raw_block(device.settled(guard), ptr)
+        if let Some(device) = current
+            && caller.is_none()
+        {
+            let mut guard = device.lock_unsettled();
+            if guard.park_raw(ptr.0) || guard.free_plain_raw(ptr.0) {
+                return Ok(());
             }
-            None => None,
-        };
-        if let Some((mut locked, id)) = first.or_else(|| self.find_raw(ptr)) {
-            locked.raw.remove(&ptr.0);
+        }
+        // SAFETY: the caller promises the same.
+        unsafe { self.raw_delete_slowly(ptr, caller) }
+    }
+
+    /// As [`raw_delete`](Self::raw_delete), for whatever has to look further.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(never)]
+    unsafe fn raw_delete_slowly(&self, ptr: DevicePtr, caller: Option<Context>) -> Result<()> {
+        if let Some((mut locked, id)) = self.find_raw(ptr) {
+            locked.raw.remove(ptr.0);
             locked.trace.set_caller(caller);
             let freed = locked.free(id);
             drop(locked);
@@ -99,7 +121,7 @@ impl CachingAllocator {
         let device = lock(&self.0.uncached).remove(&ptr.0);
         let device = device.ok_or_else(|| oom::foreign("raw_delete", &ptr.to_string()))?;
         // SAFETY: the map has given up the address, once; the caller answers for its use.
-        let freed = unsafe { uncached::free(&self.device(device)?.driver, ptr) };
+        let freed = unsafe { uncached::free(self.device(device)?, ptr) };
         if freed.is_err() {
             // The memory is still there, and nobody else can have got its address.
             lock(&self.0.uncached).insert(ptr.0, device);
@@ -111,8 +133,8 @@ impl CachingAllocator {
     ///
     /// # Errors
     /// As there.
-    pub fn record_stream_raw(&self, ptr: DevicePtr, stream: Stream) -> Result<()> {
-        let stream = self.0.runtime.handle(stream)?;
+    pub fn record_stream_raw(&self, ptr: DevicePtr, stream: impl AsStream) -> Result<()> {
+        let stream = self.use_of(stream)?;
         if self.0.async_pool.as_ref().is_some_and(|pool| pool.record_stream(ptr, stream)) {
             return Ok(());
         }
@@ -135,6 +157,6 @@ impl CachingAllocator {
 
 /// The block at an address that a raw call gave out, with its device.
 fn raw_block(locked: Locked<'_>, ptr: DevicePtr) -> Option<(Locked<'_>, BlockId)> {
-    let id = locked.raw.get(&ptr.0).copied()?;
+    let id = locked.raw.get(ptr.0)?;
     Some((locked, id))
 }

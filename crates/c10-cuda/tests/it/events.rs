@@ -92,12 +92,12 @@ fn time_passes_between_events_that_take_it() {
     start.record(stream).unwrap();
     let error = |a: &CudaEvent, b: &CudaEvent| a.elapsed_ms(b).unwrap_err();
     // In PyTorch's order: how they were made, whether they are recorded, whether they are complete.
-    insta::assert_snapshot!(error(&start, &plain), @"time passes only between events that were made with `timing`");
-    insta::assert_snapshot!(error(&start, &end), @"time passes only between events that have been recorded");
+    insta::assert_snapshot!(error(&start, &plain), @"Both events must be created with argument 'enable_timing=True'.");
+    insta::assert_snapshot!(error(&start, &end), @"Both events must be recorded before calculating elapsed time.");
     assert_eq!(error(&start, &end).kind(), ErrorKind::InvalidArgument);
     fill(&*sim, ptr, 1, 32 * MIB, runtime.handle(stream).unwrap()).unwrap();
     end.record(stream).unwrap();
-    insta::assert_snapshot!(error(&start, &end), @"time is known only between events whose work is complete: wait for both");
+    insta::assert_snapshot!(error(&start, &end), @"Both events must be completed before calculating elapsed time.");
     assert_eq!(error(&start, &end).kind(), ErrorKind::NotReady);
     assert_eq!(c10_core::Error::from(error(&start, &end)).kind(), c10_core::ErrorKind::Busy);
     end.synchronize().unwrap();
@@ -138,8 +138,11 @@ fn a_failed_first_record_leaves_no_event() {
     event.record(runtime.current_stream(1).unwrap()).unwrap();
     sim.set_faults(FaultPlan::new());
     sim.set_faults(FaultRule::nth("event_destroy", 1, Status::Other(7)).into());
-    // Nobody to tell, and no panic.
+    // No panic; the next call that asks the driver tells of it, once.
     drop(event);
+    let told = runtime.mem_get_info(0).unwrap_err();
+    assert_eq!(told.driver().map(|driver| driver.call), Some("event_destroy"));
+    runtime.mem_get_info(0).unwrap();
 }
 
 #[test]
@@ -176,4 +179,56 @@ fn threads_record_wait_and_ask_at_once() {
     });
     assert_eq!(sim.call_count("event_create"), 1);
     assert_eq!(sim.take_faults(), []);
+}
+
+#[test]
+fn an_event_says_what_it_is() {
+    let (_sim, runtime) = machine();
+    let event = event(&runtime, EventFlags::default());
+    assert_eq!(event.to_string(), "<CudaEvent uninitialized>");
+    event.record(runtime.current_stream(0).unwrap()).unwrap();
+    assert_eq!(event.to_string(), format!("<CudaEvent {:#x}>", event.handle().unwrap().raw));
+}
+
+#[test]
+fn an_event_is_recorded_in_one_process_and_waited_for_in_another() {
+    let (sim, runtime) = machine();
+    let other = Runtime::new(sim.new_process());
+    let shared = event(&runtime, EventFlags { interprocess: true, ..EventFlags::default() });
+    runtime.set_device(1).unwrap();
+    let handle = shared.ipc_handle().unwrap();
+    assert_eq!(
+        (shared.device(), shared.query().unwrap()),
+        (Some(Device::cuda(1)), true),
+        "made, and not recorded"
+    );
+    let elsewhere = shared.record(runtime.current_stream(0).unwrap());
+    assert_eq!(kind(elsewhere), Some(ErrorKind::InvalidArgument), "it is of the device that was current");
+    let opened = CudaEvent::from_ipc_handle(&other, 1, &handle).unwrap();
+    let stream = runtime.stream_from_pool(1, 0).unwrap();
+    let ptr = sim.malloc(1, 512).unwrap();
+    fill(&*sim, ptr, 1, 512, runtime.handle(stream).unwrap()).unwrap();
+    shared.record(stream).unwrap();
+    assert!(!opened.query().unwrap());
+    opened.synchronize().unwrap();
+    assert!(shared.query().unwrap() && opened.query().unwrap());
+    drop((opened, shared));
+    assert_eq!((runtime.take_drop_error(), other.take_drop_error()), (None, None));
+}
+
+#[test]
+fn only_events_made_for_it_are_exported() {
+    let (sim, runtime) = machine();
+    let plain = event(&runtime, EventFlags::default());
+    assert_eq!(kind(plain.ipc_handle()), Some(ErrorKind::InvalidArgument));
+    assert_eq!(plain.handle(), None);
+    let shared = event(&runtime, EventFlags { interprocess: true, ..EventFlags::default() });
+    sim.set_faults(FaultRule::nth("event_export", 1, Status::Other(7)).into());
+    assert_eq!(kind(shared.ipc_handle()), Some(ErrorKind::Driver));
+    let handle = shared.ipc_handle().unwrap();
+    assert_eq!(shared.ipc_handle().unwrap(), handle);
+    assert_eq!(sim.call_count("event_create"), 1);
+    assert!(CudaEvent::from_ipc_handle(&runtime, 7, &handle).is_err());
+    let unknown = c10_cuda::driver::IpcHandle([9; 64]);
+    assert_eq!(kind(CudaEvent::from_ipc_handle(&runtime, 0, &unknown)), Some(ErrorKind::Driver));
 }

@@ -1,5 +1,6 @@
 //! The entry points, by subject, under the names and with the arguments of CUDA's driver.
 
+mod absent;
 mod captures;
 mod contexts;
 mod control;
@@ -42,6 +43,7 @@ const TABLES: &[&[Symbol]] = &[
     functions::TABLE,
     launches::TABLE,
     ipc::TABLE,
+    absent::TABLE,
 ];
 
 /// Where an entry point is, by its full name.

@@ -130,7 +130,7 @@ fn the_other_process() {
             }
             other => panic!("{other}"),
         };
-        writeln!(std::io::stdout(), "answer: {answer}").unwrap();
+        println!("answer: {answer}");
     }
 }
 
