@@ -23,44 +23,60 @@ fn status<T>(result: Result<T, DriverError>) -> Status {
 
 /// Runs the rules, each on a driver of its own.
 fn hold(make: impl Fn() -> Arc<dyn Driver>) {
-    let rules: [fn(&dyn Driver); 32] = [
-        r1_a_device_that_is_not_there_is_refused,
-        r1_any_thread_may_call,
-        r2_dead_and_forged_handles_are_refused,
-        r2_hostile_sizes_are_refused,
-        r3_a_stream_keeps_its_order,
-        r3_an_event_orders_streams,
-        r3_an_event_that_was_never_recorded_is_ready,
-        r3_a_later_record_does_not_move_an_earlier_wait,
-        r3_events_and_streams_may_end_before_their_work,
-        r3_events_are_recorded_on_their_own_device,
-        r3_time_goes_on_along_a_stream,
-        r3_a_free_waits_for_the_work_of_its_device,
-        r4_a_failed_call_changes_nothing,
-        r5_freeing_helps_out_of_memory,
-        r6_live_ranges_do_not_overlap,
-        r7_a_stream_does_not_capture_by_itself,
-        capture_rules::r7_work_becomes_a_graph,
-        capture_rules::r7_captures_begin_end_and_join_as_documented,
-        capture_rules::r7_captured_events_cannot_be_asked,
-        capture_rules::r7_modes_say_who_may_disturb_a_capture,
-        capture_rules::r7_unsafe_calls_spoil_a_capture,
-        capture_rules::r7_a_capture_ends_on_its_thread,
-        r8_virtual_memory_keeps_its_states,
-        r8_mapped_memory_holds_bytes_across_mappings,
-        copies_between_devices_move_bytes,
-        kernels_see_their_declared_ranges,
-        pinned_memory_is_zeroed_and_freed_once,
-        pool_rules::r9_a_freed_range_is_used_in_stream_order,
-        pool_rules::r9_a_range_may_be_freed_behind_an_event,
-        pool_rules::r9_a_pool_counts_and_is_trimmed,
-        pool_rules::r9_what_is_no_range_of_a_pool_is_refused,
-        pool_rules::registered_memory_is_pinned_once,
-    ];
-    for rule in rules {
+    for (rule, _) in RULES {
         rule(&*make());
     }
 }
+
+/// Lets a real driver run the rules that do not need kernels with bodies of the host's, until it says that there is
+/// none.
+#[cfg(feature = "cuda")]
+pub(crate) fn hold_real(mut run: impl FnMut(Rule) -> bool) {
+    for (rule, needs_host_bodies) in RULES {
+        if !needs_host_bodies && !run(rule) {
+            return;
+        }
+    }
+}
+
+/// A rule, as what it does with a driver.
+type Rule = fn(&dyn Driver);
+
+/// The rules, and whether they issue kernels with bodies of the host's.
+const RULES: [(Rule, bool); 32] = [
+    (r1_a_device_that_is_not_there_is_refused, false),
+    (r1_any_thread_may_call, false),
+    (r2_dead_and_forged_handles_are_refused, false),
+    (r2_hostile_sizes_are_refused, false),
+    (r3_a_stream_keeps_its_order, false),
+    (r3_an_event_orders_streams, false),
+    (r3_an_event_that_was_never_recorded_is_ready, false),
+    (r3_a_later_record_does_not_move_an_earlier_wait, false),
+    (r3_events_and_streams_may_end_before_their_work, false),
+    (r3_events_are_recorded_on_their_own_device, false),
+    (r3_time_goes_on_along_a_stream, false),
+    (r3_a_free_waits_for_the_work_of_its_device, false),
+    (r4_a_failed_call_changes_nothing, false),
+    (r5_freeing_helps_out_of_memory, false),
+    (r6_live_ranges_do_not_overlap, false),
+    (r7_a_stream_does_not_capture_by_itself, false),
+    (capture_rules::r7_work_becomes_a_graph, true),
+    (capture_rules::r7_captures_begin_end_and_join_as_documented, true),
+    (capture_rules::r7_captured_events_cannot_be_asked, true),
+    (capture_rules::r7_modes_say_who_may_disturb_a_capture, true),
+    (capture_rules::r7_unsafe_calls_spoil_a_capture, true),
+    (capture_rules::r7_a_capture_ends_on_its_thread, true),
+    (r8_virtual_memory_keeps_its_states, false),
+    (r8_mapped_memory_holds_bytes_across_mappings, false),
+    (copies_between_devices_move_bytes, false),
+    (kernels_see_their_declared_ranges, false),
+    (pinned_memory_is_zeroed_and_freed_once, false),
+    (pool_rules::r9_a_freed_range_is_used_in_stream_order, false),
+    (pool_rules::r9_a_range_may_be_freed_behind_an_event, false),
+    (pool_rules::r9_a_pool_counts_and_is_trimmed, false),
+    (pool_rules::r9_what_is_no_range_of_a_pool_is_refused, false),
+    (pool_rules::registered_memory_is_pinned_once, false),
+];
 
 fn r1_a_device_that_is_not_there_is_refused(d: &dyn Driver) {
     let no = d.device_count();

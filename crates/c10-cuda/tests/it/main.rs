@@ -41,6 +41,8 @@ mod plan;
 mod pool_rules;
 mod races;
 mod races_alloc;
+#[cfg(feature = "cuda")]
+mod real;
 mod runtime;
 mod sim_faults;
 mod sim_memory;
