@@ -53,7 +53,7 @@ fn an_image_that_is_shorter_than_it_says_does_not_reach_the_driver() {
         fatbin(16, 1),
         fatbin(64, 49),
         fatbin(64, u64::MAX),
-        fatbin(12, 0),
+        fatbin(64, 48)[..12].to_vec(),
         0x4662_43b1_u32.to_le_bytes().repeat(8),
     ];
     let before = control.calls();
