@@ -10,8 +10,6 @@ use std::ptr::NonNull;
 use c10_cuda::driver::{
     Access, CopyEnd, DevicePtr, Driver, KernelLaunch, KernelMemory, Result, StreamHandle, VaRange,
 };
-#[cfg(feature = "cuda")]
-use c10_cuda::driver::{FunctionHandle, GraphExecHandle, LaunchConfig, ModuleHandle};
 
 /// A mebibyte.
 pub(crate) const MIB: u64 = 1 << 20;
@@ -151,32 +149,4 @@ pub(crate) fn copy_ends<D: Driver + ?Sized>(
 ) -> Result<()> {
     // SAFETY: tests give ends that are valid, or such as must be refused.
     unsafe { driver.copy(dst, src, n, on) }
-}
-
-/// Launches a graph.
-#[cfg(feature = "cuda")]
-pub(crate) fn graph_launch<D: Driver + ?Sized>(d: &D, exec: GraphExecHandle, on: StreamHandle) -> Result<()> {
-    // SAFETY: tests free what the nodes use when the stream has run them.
-    unsafe { d.graph_launch(exec, on) }
-}
-
-/// Launches a function of a module in a few blocks.
-#[cfg(feature = "cuda")]
-pub(crate) fn launch_function<D: Driver + ?Sized>(
-    d: &D,
-    on: StreamHandle,
-    function: FunctionHandle,
-    params: &[&[u8]],
-) -> Result<()> {
-    let config = LaunchConfig { grid: [3, 1, 1], block: [64, 1, 1], shared_bytes: 0 };
-    // SAFETY: tests give the parameters that the function takes, or such as must be refused, and free what it uses
-    // when it has run.
-    unsafe { d.launch_function(on, function, config, params) }
-}
-
-/// As [`free`], for a module.
-#[cfg(feature = "cuda")]
-pub(crate) fn unload<D: Driver + ?Sized>(d: &D, module: ModuleHandle) -> Result<()> {
-    // SAFETY: as in `free`.
-    unsafe { d.module_unload(module) }
 }

@@ -7,7 +7,9 @@ use c10_cuda::driver::{
 };
 
 use super::RealRig;
-use crate::support::{free, graph_launch, launch_function as launch, read, unload, upload};
+use crate::graph_rules::start;
+use crate::module_rules::{call, unload};
+use crate::support::{free, read, upload};
 
 const S0: StreamHandle = StreamHandle::default_of(0);
 const COUNT: u64 = 1000;
@@ -46,7 +48,7 @@ impl<'a> Bench<'a> {
             params.push(middle);
         }
         params.push(&count);
-        launch(&**self.rig, on, self.function(name), &params).unwrap();
+        call(&**self.rig, on, self.function(name), &params).unwrap();
     }
 }
 
@@ -70,7 +72,7 @@ fn kernels_compute() {
     bench.launch(stream, "copy_u32", &[b, a], &[]);
     bench.launch(stream, "scale_f32", &[b, b], &0.5_f32.to_le_bytes());
     bench.launch(stream, "add_f32", &[out, a, b], &[]);
-    launch(&*rig, stream, bench.function("spin"), &[&1000_u64.to_le_bytes()]).unwrap();
+    call(&*rig, stream, bench.function("spin"), &[&1000_u64.to_le_bytes()]).unwrap();
     let expected = floats((0..COUNT).map(|i| i as f32 * 1.5));
     assert!(read(&*rig, out, BYTES, stream) == expected);
     bench.launch(stream, "fill_u32", &[out], &7_u32.to_le_bytes());
@@ -90,15 +92,15 @@ fn a_function_is_as_good_as_its_module() {
     let spin = rig.module_function(module, "spin").unwrap();
     assert_eq!(rig.module_function(module, "spin").unwrap(), spin);
     let cycles = 10_u64.to_le_bytes();
-    launch(&*rig, S0, spin, &[&cycles]).unwrap();
+    call(&*rig, S0, spin, &[&cycles]).unwrap();
     for bad in [FunctionHandle { raw: 0, ..spin }, FunctionHandle { device: rig.device_count(), ..spin }] {
-        assert_eq!(status(launch(&*rig, S0, bad, &[&cycles])), Some(Status::InvalidHandle));
+        assert_eq!(status(call(&*rig, S0, bad, &[&cycles])), Some(Status::InvalidHandle));
     }
     let nowhere = StreamHandle { device: 0, raw: u64::MAX - 1 };
-    assert_eq!(status(launch(&*rig, nowhere, spin, &[&cycles])), Some(Status::InvalidHandle));
+    assert_eq!(status(call(&*rig, nowhere, spin, &[&cycles])), Some(Status::InvalidHandle));
     rig.device_synchronize(0).unwrap();
     unload(&*rig, module).unwrap();
-    assert_eq!(status(launch(&*rig, S0, spin, &[&cycles])), Some(Status::InvalidHandle));
+    assert_eq!(status(call(&*rig, S0, spin, &[&cycles])), Some(Status::InvalidHandle));
     assert_eq!(status(rig.module_function(module, "spin")), Some(Status::InvalidHandle));
     assert_eq!(status(unload(&*rig, module)), Some(Status::InvalidHandle));
 }
@@ -110,7 +112,7 @@ fn parameters_are_counted_and_measured() {
     let bench = Bench::new(&rig);
     let spin = bench.function("spin");
     for wrong in [&[][..], &[&[0; 4][..]], &[&[0; 8], &[0; 8]]] {
-        assert_eq!(status(launch(&*rig, S0, spin, wrong)), Some(Status::InvalidValue));
+        assert_eq!(status(call(&*rig, S0, spin, wrong)), Some(Status::InvalidValue));
     }
     let config = LaunchConfig { grid: [0, 1, 1], block: [1, 1, 1], shared_bytes: 0 };
     // SAFETY: it takes one number.
@@ -124,7 +126,7 @@ fn a_function_is_launched_on_its_own_device() {
     let bench = Bench::new(&rig);
     let spin = bench.function("spin");
     let other = StreamHandle::default_of(1);
-    assert_eq!(status(launch(&*rig, other, spin, &[&[0; 8]])), Some(Status::InvalidHandle));
+    assert_eq!(status(call(&*rig, other, spin, &[&[0; 8]])), Some(Status::InvalidHandle));
 }
 
 /// A capture of one fill and one more kernel.
@@ -156,19 +158,19 @@ fn graphs_are_launched_and_updated() {
     rig.graph_upload(exec, S0).unwrap();
     for _ in 0..3 {
         bench.launch(S0, "fill_u32", &[out], &0_u32.to_le_bytes());
-        graph_launch(&*rig, exec, S0).unwrap();
+        start(&*rig, exec, S0).unwrap();
         assert!(filled(5));
     }
     let other = capture(&bench, 6, false);
     rig.graph_exec_update(exec, other).unwrap();
-    graph_launch(&*rig, exec, S0).unwrap();
+    start(&*rig, exec, S0).unwrap();
     assert!(filled(6));
     let longer = capture(&bench, 7, true);
     assert_eq!(status(rig.graph_exec_update(exec, longer)), Some(Status::GraphUpdateFailure));
-    graph_launch(&*rig, exec, S0).unwrap();
+    start(&*rig, exec, S0).unwrap();
     assert!(filled(6), "it does what it did");
     rig.graph_exec_destroy(exec).unwrap();
-    assert_eq!(status(graph_launch(&*rig, exec, S0)), Some(Status::InvalidHandle));
+    assert_eq!(status(start(&*rig, exec, S0)), Some(Status::InvalidHandle));
     assert_eq!(status(rig.graph_upload(exec, S0)), Some(Status::InvalidHandle));
     assert_eq!(status(rig.graph_exec_update(exec, other)), Some(Status::InvalidHandle));
     assert_eq!(status(rig.graph_exec_destroy(exec)), Some(Status::InvalidHandle));
@@ -189,7 +191,7 @@ fn an_event_of_a_capture_can_be_one_that_the_graph_records() {
     let graph = rig.stream_end_capture(stream).unwrap();
     assert_eq!(rig.graph_node_count(graph).unwrap(), 2);
     let exec = rig.graph_instantiate(graph).unwrap();
-    graph_launch(&*rig, exec, stream).unwrap();
+    start(&*rig, exec, stream).unwrap();
     rig.event_synchronize(event).unwrap();
     assert!(rig.event_query(event).unwrap());
     rig.event_record_external(event, stream).unwrap();

@@ -11,14 +11,11 @@ use c10_cuda::ErrorKind;
 use c10_cuda::driver::{Driver, ModuleHandle, real};
 
 use super::standin::{Completion, Control, Library};
+use crate::driver_rules::HOST_KERNELS;
 use crate::support::MIB;
 
 /// A variable that says that there is a driver: where none is found, the tests fail instead of being skipped.
 const EXPECTED: &str = "TENSORPLAY_EXPECT_CUDA";
-
-/// What the kernels of the tests take: names and the sizes of parameters, as the stand-in's images say it.
-const HOST_KERNELS: &str = "tensorplay host kernels 1\nfill_u32 8 4 8\ncopy_u32 8 8 8\nadd_f32 8 8 8 8\n\
-                            scale_f32 8 8 4 8\nspin 8\n";
 
 /// A driver, the only one of this process's tests at a time. When it goes, everything has been given back.
 pub(crate) struct RealRig {
@@ -81,7 +78,7 @@ impl RealRig {
     /// The image of the kernels of the tests, as the driver takes it.
     pub(crate) fn image(&self) -> &'static [u8] {
         match self.control {
-            Some(_) => HOST_KERNELS.as_bytes(),
+            Some(_) => HOST_KERNELS,
             None => include_bytes!("../kernels.ptx"),
         }
     }

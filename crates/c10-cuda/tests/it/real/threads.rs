@@ -6,6 +6,7 @@ use std::thread;
 use c10_cuda::driver::{CaptureMode, EventFlags, Result, Status, StreamHandle};
 
 use super::RealRig;
+use crate::module_rules::unload;
 use crate::support::{MIB, fill, free, free_range, unmap};
 
 const S0: StreamHandle = StreamHandle::default_of(0);
@@ -72,7 +73,7 @@ fn one_thread_of_many_ends_a_handle() {
             &|| rig.stream_destroy(stream).is_ok(),
             &|| rig.graph_destroy(graph).is_ok(),
             &|| rig.graph_exec_destroy(exec).is_ok(),
-            &|| crate::support::unload(&**rig, module).is_ok(),
+            &|| unload(&**rig, module).is_ok(),
             &|| free(&**rig, ptr).is_ok(),
         ];
         for end in ends {
