@@ -64,7 +64,7 @@ fn capture(d: &dyn Driver) -> Result<()> {
             d.graph_destroy(graph)?;
             Ok(graph)
         });
-        let graph = info.and(graph)?;
+        let graph = graph?;
         let launched = d.graph_instantiate(graph).and_then(|exec| {
             let uploaded = d.graph_upload(exec, stream).and(d.graph_exec_update(exec, graph));
             let launched = start(d, exec, stream);
@@ -73,7 +73,7 @@ fn capture(d: &dyn Driver) -> Result<()> {
         });
         let counted = d.graph_node_count(graph).map(drop);
         let gone = ended(d.graph_destroy(graph), || d.graph_destroy(graph));
-        launched.and(counted).and(gone)
+        info.and(launched).and(counted).and(gone)
     })
 }
 
