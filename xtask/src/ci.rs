@@ -39,7 +39,7 @@ pub(crate) fn run() -> Result {
     }
     steps.step("c10-cuda beside what others ask of cudarc", beside_cudarc::check)?;
     steps.step("conformance", conformance::check)?;
-    steps.step("instructions of the allocator's hot paths", instructions::check)?;
+    steps.step("instructions of hot paths", instructions::check)?;
     test::run_as_part_of(&steps)
 }
 
