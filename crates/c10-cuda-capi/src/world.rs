@@ -4,11 +4,11 @@ use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use c10_core::{DeviceIndex, DeviceType, Stream};
-use c10_cuda::driver::StreamHandle;
 use c10_cuda::driver::sim::{MAX_DEVICES, SimConfig, SimDriver};
+use c10_cuda::driver::{StreamHandle, real};
 use c10_cuda::{CachingAllocator, Config};
 
-use crate::environment::{self, Size};
+use crate::environment::{self, Machine};
 use crate::failure::Failure;
 
 /// The legacy default stream has this value beside null (`cudaStreamLegacy`).
@@ -23,7 +23,8 @@ static MAKING: Mutex<()> = Mutex::new(());
 /// A machine and its allocator.
 #[derive(Debug)]
 pub(crate) struct World {
-    pub(crate) sim: Arc<SimDriver>,
+    /// The simulated machine, where it is one.
+    sim: Option<Arc<SimDriver>>,
     pub(crate) cuda: CachingAllocator,
 }
 
@@ -34,23 +35,21 @@ pub(crate) fn world() -> Result<&'static World, Failure> {
 
 /// The world, made as the environment says when there is none, but with so many devices at least.
 pub(crate) fn world_of(devices: usize) -> Result<&'static World, Failure> {
-    let (world, _) = made(|| {
-        let size = environment::size(None, None)?;
-        Ok((Size { devices: size.devices.max(devices), ..size }, environment::config()?))
-    })?;
+    let (world, _) =
+        made(|| Ok((environment::machine(None, None)?.counting_on(devices), environment::config()?)))?;
     Ok(world)
 }
 
 /// Makes the world; refused when there is one already.
-pub(crate) fn make(size: Size, config: Config) -> Result<(), Failure> {
-    match made(|| Ok((size, config)))? {
+pub(crate) fn make(machine: Machine, config: Config) -> Result<(), Failure> {
+    match made(|| Ok((machine, config)))? {
         (_, true) => Ok(()),
         (_, false) => Err(Failure::invalid("the allocator is there already: it was used or made before")),
     }
 }
 
 /// The world, and whether it was made now.
-fn made(how: impl FnOnce() -> Result<(Size, Config), Failure>) -> Result<(&'static World, bool), Failure> {
+fn made(how: impl FnOnce() -> Result<(Machine, Config), Failure>) -> Result<(&'static World, bool), Failure> {
     if let Some(world) = WORLD.get() {
         return Ok((world, false));
     }
@@ -58,21 +57,40 @@ fn made(how: impl FnOnce() -> Result<(Size, Config), Failure>) -> Result<(&'stat
     if let Some(world) = WORLD.get() {
         return Ok((world, false));
     }
-    let (size, config) = how()?;
-    let world = World::new(size, config)?;
+    let (machine, config) = how()?;
+    let world = World::new(machine, config)?;
     Ok((WORLD.get_or_init(|| world), true))
 }
 
 impl World {
-    fn new(Size { devices, bytes }: Size, config: Config) -> Result<Self, Failure> {
-        if devices == 0 || devices > MAX_DEVICES {
-            return Err(Failure::config(format!(
-                "a machine has 1 to {MAX_DEVICES} devices, and not {devices}"
-            )));
+    fn new(machine: Machine, config: Config) -> Result<Self, Failure> {
+        match machine {
+            Machine::Sim { devices, .. } if devices == 0 || devices > MAX_DEVICES => {
+                Err(Failure::config(format!("a machine has 1 to {MAX_DEVICES} devices, and not {devices}")))
+            }
+            Machine::Sim { devices, bytes } => {
+                let sim = SimDriver::new(SimConfig::with_devices(devices, bytes));
+                Ok(Self { cuda: CachingAllocator::new(sim.clone(), config)?, sim: Some(sim) })
+            }
+            Machine::Cuda { devices } => {
+                let driver = real::load()?;
+                let there = usize::from(driver.device_count());
+                if devices > there {
+                    return Err(Failure::config(format!(
+                        "{devices} devices are asked for: there are {there}"
+                    )));
+                }
+                Ok(Self { cuda: CachingAllocator::new(driver, config)?, sim: None })
+            }
         }
-        let sim = SimDriver::new(SimConfig::with_devices(devices, bytes));
-        let cuda = CachingAllocator::new(sim.clone(), config)?;
-        Ok(Self { sim, cuda })
+    }
+
+    /// The simulated machine.
+    pub(crate) fn sim(&self) -> Result<&SimDriver, Failure> {
+        let sim = self.sim.as_deref();
+        sim.ok_or_else(|| {
+            Failure::invalid("the allocator runs on the CUDA driver, not on a simulated machine")
+        })
     }
 
     /// The index of a device.
