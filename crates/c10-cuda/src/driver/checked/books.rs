@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use crate::driver::{DevicePtr, EventHandle, GraphHandle, PhysHandle, StreamHandle, VaRange};
+use crate::driver::{
+    DevicePtr, EventHandle, FunctionHandle, GraphExecHandle, GraphHandle, ModuleHandle, PhysHandle,
+    StreamHandle, VaRange,
+};
 
 /// A mapping: its length, what is behind it, and whether any device was let in.
 #[derive(Debug)]
@@ -51,6 +54,9 @@ pub(super) struct Books {
     /// The streams on which captures that are under way began.
     pub(super) origins: HashSet<StreamHandle>,
     pub(super) graphs: HashSet<GraphHandle>,
+    pub(super) execs: HashSet<GraphExecHandle>,
+    /// Modules, and the functions that each has given.
+    pub(super) modules: HashMap<ModuleHandle, Vec<FunctionHandle>>,
     pub(super) pinned: BTreeMap<usize, u64>,
     pub(super) registered: BTreeMap<usize, u64>,
 }
@@ -76,7 +82,9 @@ impl Books {
     }
 
     pub(super) fn is_stream(&self, stream: StreamHandle) -> bool {
-        stream.raw == 0 || self.streams.contains(&stream)
+        stream.raw == 0
+            || stream.raw == StreamHandle::per_thread_default(0).raw
+            || self.streams.contains(&stream)
     }
 
     pub(super) fn is_range(&self, range: VaRange) -> bool {

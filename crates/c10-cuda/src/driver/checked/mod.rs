@@ -13,8 +13,9 @@ use c10_core::DeviceIndex;
 use self::books::{Books, Mapped, Physical, Place};
 use super::{
     Access, CaptureInfo, CaptureMode, CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags,
-    EventHandle, GraphHandle, IpcHandle, KernelLaunch, MemPoolInfo, MemoryInfo, NodeId, PhysHandle, Result,
-    StreamHandle, VaRange, Witness, sealed,
+    EventHandle, FunctionHandle, GraphExecHandle, GraphHandle, IpcHandle, KernelLaunch, LaunchConfig,
+    MemPoolInfo, MemoryInfo, ModuleHandle, NodeId, PhysHandle, Result, StreamHandle, VaRange, Witness,
+    sealed,
 };
 
 /// A driver whose calls are checked against the rules that [`driver`](super) states.
@@ -56,6 +57,8 @@ impl Checked {
             (books.streams.len(), "streams"),
             (books.events.len(), "events"),
             (books.graphs.len(), "graphs"),
+            (books.execs.len(), "launchable graphs"),
+            (books.modules.len(), "modules"),
             (books.pooled.len(), "pooled"),
             (books.pinned.len(), "pinned"),
             (books.opened.len(), "opened"),
@@ -126,6 +129,34 @@ impl Checked {
         result
     }
 
+    /// Both duties of recording an event.
+    #[track_caller]
+    fn record(
+        &self,
+        event: EventHandle,
+        stream: StreamHandle,
+        call: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let mut books = self.books();
+        let same = event.device == stream.device;
+        self.expect(same, "R3", format_args!("{event:?} is recorded on {stream:?}"));
+        let result = self.on_event(&books, event, || self.on_stream(&books, stream, call));
+        self.refused(same, &result, "R3", format_args!("the record of {event:?} on {stream:?}"));
+        if result.is_ok() {
+            books.recorded(event, stream);
+        }
+        result
+    }
+
+    /// Both duties of a call that uses something of which it is known whether it is live.
+    #[track_caller]
+    fn on_live<T>(&self, live: bool, what: &dyn fmt::Debug, call: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.expect(live, "R2", format_args!("{what:?} is used and not live"));
+        let result = call();
+        self.refused(live, &result, "R2", format_args!("{what:?}, which is not live"));
+        result
+    }
+
     /// A caller's duty: work uses memory that is there.
     #[track_caller]
     fn usable(&self, books: &Books, name: &str, Access { ptr, bytes }: Access) {
@@ -161,6 +192,10 @@ impl sealed::Sealed for Checked {}
 impl Driver for Checked {
     fn name(&self) -> &'static str {
         self.inner.name()
+    }
+
+    fn version(&self) -> u32 {
+        self.inner.version()
     }
 
     fn device_count(&self) -> DeviceIndex {
@@ -406,6 +441,11 @@ impl Driver for Checked {
         Ok(stream)
     }
 
+    fn stream_priority(&self, stream: StreamHandle) -> Result<i32> {
+        let books = self.books();
+        self.on_stream(&books, stream, || self.inner.stream_priority(stream))
+    }
+
     fn stream_destroy(&self, stream: StreamHandle) -> Result<()> {
         let mut books = self.books();
         let result = self.on_stream(&books, stream, || self.inner.stream_destroy(stream));
@@ -469,17 +509,11 @@ impl Driver for Checked {
     }
 
     fn event_record(&self, event: EventHandle, stream: StreamHandle) -> Result<()> {
-        let mut books = self.books();
-        let same = event.device == stream.device;
-        self.expect(same, "R3", format_args!("{event:?} is recorded on {stream:?}"));
-        let result = self.on_event(&books, event, || {
-            self.on_stream(&books, stream, || self.inner.event_record(event, stream))
-        });
-        self.refused(same, &result, "R3", format_args!("the record of {event:?} on {stream:?}"));
-        if result.is_ok() {
-            books.recorded(event, stream);
-        }
-        result
+        self.record(event, stream, || self.inner.event_record(event, stream))
+    }
+
+    fn event_record_external(&self, event: EventHandle, stream: StreamHandle) -> Result<()> {
+        self.record(event, stream, || self.inner.event_record_external(event, stream))
     }
 
     fn event_query(&self, event: EventHandle) -> Result<bool> {
@@ -661,6 +695,45 @@ impl Driver for Checked {
         result
     }
 
+    fn graph_instantiate(&self, graph: GraphHandle) -> Result<GraphExecHandle> {
+        let mut books = self.books();
+        let live = books.graphs.contains(&graph);
+        let exec = self.on_live(live, &graph, || self.inner.graph_instantiate(graph))?;
+        assert!(books.execs.insert(exec), "R2: graph_instantiate gave {exec:?}, which is live");
+        Ok(exec)
+    }
+
+    fn graph_exec_update(&self, exec: GraphExecHandle, graph: GraphHandle) -> Result<()> {
+        let books = self.books();
+        let (exec_live, graph_live) = (books.execs.contains(&exec), books.graphs.contains(&graph));
+        self.on_live(exec_live, &exec, || {
+            self.on_live(graph_live, &graph, || self.inner.graph_exec_update(exec, graph))
+        })
+    }
+
+    fn graph_upload(&self, exec: GraphExecHandle, stream: StreamHandle) -> Result<()> {
+        let live = self.books().execs.contains(&exec);
+        let upload = || self.inner.graph_upload(exec, stream);
+        self.on_live(live, &exec, || self.issued(stream, "graph_upload", &[], upload))
+    }
+
+    unsafe fn graph_launch(&self, exec: GraphExecHandle, stream: StreamHandle) -> Result<()> {
+        let live = self.books().execs.contains(&exec);
+        // SAFETY: as this call's own caller promises.
+        let launch = || unsafe { self.inner.graph_launch(exec, stream) };
+        self.on_live(live, &exec, || self.issued(stream, "graph_launch", &[], launch))
+    }
+
+    fn graph_exec_destroy(&self, exec: GraphExecHandle) -> Result<()> {
+        let mut books = self.books();
+        let live = books.execs.contains(&exec);
+        let result = self.on_live(live, &exec, || self.inner.graph_exec_destroy(exec));
+        if result.is_ok() {
+            books.execs.remove(&exec);
+        }
+        result
+    }
+
     fn exchange_capture_mode(&self, mode: CaptureMode) -> Result<CaptureMode> {
         self.inner.exchange_capture_mode(mode)
     }
@@ -718,6 +791,59 @@ impl Driver for Checked {
         let memory = self.inner.import_memory(device, handle)?;
         books.physical.entry(memory).or_default().handles += 1;
         Ok(memory)
+    }
+
+    fn event_export(&self, event: EventHandle) -> Result<IpcHandle> {
+        let books = self.books();
+        self.on_event(&books, event, || self.inner.event_export(event))
+    }
+
+    fn event_open(&self, device: DeviceIndex, handle: &IpcHandle) -> Result<EventHandle> {
+        let mut books = self.books();
+        let event = self.inner.event_open(device, handle)?;
+        let new = books.events.insert(event, None).is_none();
+        assert!(new, "R2: event_open gave {event:?}, which is live");
+        Ok(event)
+    }
+
+    fn module_load(&self, device: DeviceIndex, image: &[u8]) -> Result<ModuleHandle> {
+        let mut books = self.books();
+        let module = self.inner.module_load(device, image)?;
+        let new = books.modules.insert(module, Vec::new()).is_none();
+        assert!(new, "R10: module_load gave {module:?}, which is live");
+        Ok(module)
+    }
+
+    unsafe fn module_unload(&self, module: ModuleHandle) -> Result<()> {
+        let mut books = self.books();
+        let live = books.modules.contains_key(&module);
+        // SAFETY: as this call's own caller promises.
+        let result = self.on_live(live, &module, || unsafe { self.inner.module_unload(module) });
+        if result.is_ok() {
+            books.modules.remove(&module);
+        }
+        result
+    }
+
+    fn module_function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle> {
+        let mut books = self.books();
+        let live = books.modules.contains_key(&module);
+        let function = self.on_live(live, &module, || self.inner.module_function(module, name))?;
+        books.modules.entry(module).or_default().push(function);
+        Ok(function)
+    }
+
+    unsafe fn launch_function(
+        &self,
+        stream: StreamHandle,
+        function: FunctionHandle,
+        config: LaunchConfig,
+        params: &[&[u8]],
+    ) -> Result<()> {
+        let live = self.books().modules.values().flatten().any(|known| *known == function);
+        // SAFETY: as this call's own caller promises.
+        let launch = || unsafe { self.inner.launch_function(stream, function, config, params) };
+        self.on_live(live, &function, || self.issued(stream, "launch_function", &[], launch))
     }
 
     unsafe fn launch(&self, stream: StreamHandle, kernel: KernelLaunch) -> Result<()> {

@@ -16,9 +16,12 @@ use super::stream::PRIORITY_RANGE;
 use super::work::End;
 use crate::driver::{
     CaptureInfo, CaptureMode, CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle,
-    GraphHandle, IpcHandle, KernelLaunch, MemPoolInfo, MemoryInfo, NodeId, PhysHandle, Result, Status,
-    StreamHandle, VaRange, Witness, sealed,
+    FunctionHandle, GraphExecHandle, GraphHandle, IpcHandle, KernelLaunch, LaunchConfig, MemPoolInfo,
+    MemoryInfo, ModuleHandle, NodeId, PhysHandle, Result, Status, StreamHandle, VaRange, Witness, sealed,
 };
+
+/// The version that a simulated driver says it has: 12.8.
+const VERSION: u32 = 12080;
 
 impl Site {
     fn device(device: DeviceIndex) -> Self {
@@ -47,6 +50,10 @@ impl sealed::Sealed for SimDriver {}
 impl Driver for SimDriver {
     fn name(&self) -> &'static str {
         "sim"
+    }
+
+    fn version(&self) -> u32 {
+        VERSION
     }
 
     fn device_count(&self) -> DeviceIndex {
@@ -204,6 +211,10 @@ impl Driver for SimDriver {
         })
     }
 
+    fn stream_priority(&self, stream: StreamHandle) -> Result<i32> {
+        self.call(CallName::StreamPriority, Site::on(stream), |_, _| Err(Status::NotSupported))
+    }
+
     fn stream_destroy(&self, stream: StreamHandle) -> Result<()> {
         self.call(CallName::StreamDestroy, Site::on(stream), |s, _| s.stream_destroy(stream))
     }
@@ -237,6 +248,11 @@ impl Driver for SimDriver {
     fn event_record(&self, event: EventHandle, stream: StreamHandle) -> Result<()> {
         let site = Site { event: Some(event), ..Site::on(stream) };
         self.call(CallName::EventRecord, site, |s, _| s.event_record(event, stream))
+    }
+
+    fn event_record_external(&self, event: EventHandle, stream: StreamHandle) -> Result<()> {
+        let site = Site { event: Some(event), ..Site::on(stream) };
+        self.call(CallName::EventRecordExternal, site, |_, _| Err(Status::NotSupported))
     }
 
     fn event_query(&self, event: EventHandle) -> Result<bool> {
@@ -342,6 +358,27 @@ impl Driver for SimDriver {
         self.call(CallName::GraphDestroy, Site::device(graph.device), |s, _| s.graph_destroy(graph))
     }
 
+    fn graph_instantiate(&self, graph: GraphHandle) -> Result<GraphExecHandle> {
+        self.call(CallName::GraphInstantiate, Site::device(graph.device), |_, _| Err(Status::NotSupported))
+    }
+
+    fn graph_exec_update(&self, exec: GraphExecHandle, _graph: GraphHandle) -> Result<()> {
+        self.call(CallName::GraphExecUpdate, Site::device(exec.device), |_, _| Err(Status::NotSupported))
+    }
+
+    fn graph_upload(&self, _exec: GraphExecHandle, stream: StreamHandle) -> Result<()> {
+        self.call(CallName::GraphUpload, Site::on(stream), |_, _| Err(Status::NotSupported))
+    }
+
+    #[track_caller]
+    unsafe fn graph_launch(&self, _exec: GraphExecHandle, stream: StreamHandle) -> Result<()> {
+        self.call(CallName::GraphLaunch, Site::on(stream), |_, _| Err(Status::NotSupported))
+    }
+
+    fn graph_exec_destroy(&self, exec: GraphExecHandle) -> Result<()> {
+        self.call(CallName::GraphExecDestroy, Site::device(exec.device), |_, _| Err(Status::NotSupported))
+    }
+
     fn exchange_capture_mode(&self, mode: CaptureMode) -> Result<CaptureMode> {
         let site = Site::device(0);
         self.call(CallName::ExchangeCaptureMode, site, |s, _| Ok(s.exchange_capture_mode(mode)))
@@ -383,6 +420,37 @@ impl Driver for SimDriver {
             site.bytes = memory.bytes;
             Ok(memory)
         })
+    }
+
+    fn event_export(&self, event: EventHandle) -> Result<IpcHandle> {
+        self.call(CallName::EventExport, Site::of(event), |_, _| Err(Status::NotSupported))
+    }
+
+    fn event_open(&self, device: DeviceIndex, _handle: &IpcHandle) -> Result<EventHandle> {
+        self.call(CallName::EventOpen, Site::device(device), |_, _| Err(Status::NotSupported))
+    }
+
+    fn module_load(&self, device: DeviceIndex, _image: &[u8]) -> Result<ModuleHandle> {
+        self.call(CallName::ModuleLoad, Site::device(device), |_, _| Err(Status::NotSupported))
+    }
+
+    unsafe fn module_unload(&self, module: ModuleHandle) -> Result<()> {
+        self.call(CallName::ModuleUnload, Site::device(module.device), |_, _| Err(Status::NotSupported))
+    }
+
+    fn module_function(&self, module: ModuleHandle, _name: &str) -> Result<FunctionHandle> {
+        self.call(CallName::ModuleFunction, Site::device(module.device), |_, _| Err(Status::NotSupported))
+    }
+
+    #[track_caller]
+    unsafe fn launch_function(
+        &self,
+        stream: StreamHandle,
+        _function: FunctionHandle,
+        _config: LaunchConfig,
+        _params: &[&[u8]],
+    ) -> Result<()> {
+        self.call(CallName::LaunchFunction, Site::on(stream), |_, _| Err(Status::NotSupported))
     }
 
     #[track_caller]
