@@ -1,12 +1,13 @@
 //! `cargo xtask test`: every test that stable Rust alone can run, on any machine.
 //!
-//! Unit tests, integration tests and doctests of all crates; then the tests that features add; then the loom
-//! models, which need a build of their own. It goes on after a failure, to say all that fails. The last line
+//! Unit tests, integration tests and doctests of all crates; then those that want a CUDA driver, on its stand-in;
+//! then the tests that features add; then the loom models, which need a build of their own. It goes on after a failure, to say all that fails. The last line
 //! is `N passed, N failed`, or `N passed, N failed, N skipped`.
 
 use std::process::{Command, ExitCode};
 
 use crate::Result;
+use crate::cuda::standin;
 use crate::step::{self, Steps};
 use crate::test_totals::Totals;
 use crate::workspace::{cargo, libraries, target_dir};
@@ -28,8 +29,11 @@ pub(crate) fn run() -> Result {
 /// As [`run`].
 pub(crate) fn run_as_part_of(steps: &Steps) -> Result {
     let mut totals = Totals::default();
-    for (heading, mut command) in runs()? {
+    for (at, (heading, mut command)) in runs()?.into_iter().enumerate() {
         steps.step(&heading, || run_tests(&mut command, &mut totals))?;
+        if at == 0 {
+            steps.step("tests on the CUDA driver's stand-in", || run_on_standin(&mut totals))?;
+        }
     }
     if totals == Totals::default() {
         eprintln!("error: no test ran");
@@ -65,6 +69,22 @@ fn loom_models() -> Result<Vec<(String, Vec<String>)>> {
         (package.name.to_string(), models)
     });
     Ok(models.filter(|(_, models): &(_, Vec<_>)| !models.is_empty()).collect())
+}
+
+/// Runs what wants a CUDA driver, on its stand-in. The programs are those that the first run has built.
+fn run_on_standin(totals: &mut Totals) -> Result<()> {
+    if !cfg!(target_os = "linux") {
+        println!("skipped: the CUDA driver's stand-in is for Linux");
+        return Ok(());
+    }
+    match standin::tests() {
+        Ok(commands) => commands.into_iter().try_for_each(|mut tests| run_tests(&mut tests, totals)),
+        Err(error) => {
+            eprintln!("error: {error}");
+            totals.add_failed_run();
+            Ok(())
+        }
+    }
 }
 
 /// A run that fails without a failed test, because something did not build or died, counts as one failed.

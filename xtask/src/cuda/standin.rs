@@ -1,0 +1,77 @@
+//! The stand-in of the CUDA driver, in a folder where programs find it as `libcuda`; and the tests that run on it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::artifacts::Artifacts;
+use crate::Result;
+use crate::workspace::{cargo, root, target_dir};
+
+/// The stand-in's package.
+const PACKAGE: &str = "crates/cuda-standin";
+
+/// By these names programs ask for the driver.
+const NAMES: [&str; 2] = ["libcuda.so", "libcuda.so.1"];
+
+/// The tests that a driver makes run: folder of the package, target, and what the names of its tests hold.
+const TESTS: &[(&str, &str, &str)] = &[
+    ("crates/c10-cuda", "it", "real::"),
+    ("crates/c10-cuda-capi", "it", ""),
+    ("examples/cuda-alone", "it", ""),
+];
+
+/// Builds it, and gives the folder to be named in `LD_LIBRARY_PATH`.
+///
+/// # Errors
+/// It does not build, or cannot be copied; this is not Linux.
+pub(crate) fn build() -> Result<PathBuf> {
+    if !cfg!(target_os = "linux") {
+        return Err("the stand-in is a shared object of Linux".into());
+    }
+    let built = Artifacts::of(cargo().args(["build", "--package", "cuda-standin"]))?;
+    place(&built.shared_object(PACKAGE)?)
+}
+
+/// The tests of the workspace that run on a driver, as commands that run them on the stand-in; they are built by
+/// `cargo test --workspace`, whose features they have.
+///
+/// # Errors
+/// As [`build`].
+pub(crate) fn tests() -> Result<Vec<Command>> {
+    let folder = build()?;
+    let built = Artifacts::of(cargo().args(["test", "--workspace", "--no-run"]))?;
+    let of = |(package, target, filter): &(&str, &str, &str)| {
+        let mut tests = Command::new(built.tests(package, target)?);
+        let at = root().join(package);
+        tests.arg(filter).current_dir(&at).env("CARGO_MANIFEST_DIR", at);
+        on(&folder, &mut tests);
+        Ok(tests)
+    };
+    TESTS.iter().map(of).collect()
+}
+
+/// Makes a program find the stand-in before any other driver.
+pub(crate) fn on(folder: &Path, program: &mut Command) {
+    let mut path = OsString::from(folder);
+    if let Some(more) = std::env::var_os("LD_LIBRARY_PATH").filter(|more| !more.is_empty()) {
+        path.push(":");
+        path.push(more);
+    }
+    program.env("LD_LIBRARY_PATH", path);
+}
+
+/// Copies the shared object to where programs find it.
+fn place(library: &Path) -> Result<PathBuf> {
+    let folder = target_dir()?.join("cuda-standin");
+    std::fs::create_dir_all(&folder)?;
+    for name in NAMES {
+        let there = folder.join(name);
+        // A program that runs keeps the file that it has loaded.
+        if there.exists() {
+            std::fs::remove_file(&there)?;
+        }
+        std::fs::copy(library, there)?;
+    }
+    Ok(folder)
+}
