@@ -11,11 +11,11 @@ use c10_cuda::driver::{
     DevicePtr, Driver, DriverError, FunctionHandle, LaunchConfig, ModuleHandle, Status, StreamHandle,
 };
 
-/// For GPUs. The driver reads PTX up to a 0.
-const PTX: &str = concat!(include_str!("kernels.ptx"), "\0");
+/// The kernels, for GPUs.
+pub const PTX: &str = include_str!("kernels.ptx");
 
-/// For simulated devices: the functions' names, and the sizes of their parameters.
-const HOST: &str = "tensorplay host kernels 1\nadd_f32 8 8 8 8\nscale_f32 8 8 4 8\n";
+/// The kernels, for simulated devices: the functions' names, and the sizes of their parameters.
+pub const HOST_IMAGE: &str = "tensorplay host kernels 1\nadd_f32 8 8 8 8\nscale_f32 8 8 4 8\n";
 
 /// A thread block's threads. The kernels' loops take any number of blocks.
 const THREADS: u32 = 256;
@@ -37,7 +37,7 @@ impl Kernels {
     pub fn load(driver: &Arc<dyn Driver>, device: DeviceIndex) -> Result<Self, DriverError> {
         let module = match driver.module_load(device, PTX.as_bytes()) {
             Err(DriverError { status: Status::InvalidImage, .. }) => {
-                driver.module_load(device, HOST.as_bytes())
+                driver.module_load(device, HOST_IMAGE.as_bytes())
             }
             other => other,
         }?;

@@ -105,3 +105,12 @@ fn snapshot_of(arguments: &[&str]) {
         assert!(report.status.success(), "{printed}{}", String::from_utf8_lossy(&report.stderr));
     }
 }
+
+#[test]
+fn cudarc_interop() {
+    let printed = ends_with(env!("CARGO_BIN_EXE_cudarc_interop"), &[], "every result is right");
+    if let Some(printed) = printed {
+        // Two slices of 4 MiB live at a time, in one segment of 20 MiB.
+        assert!(printed.starts_with("100 rounds of two slices: 1 times asked of the driver\n"), "{printed}");
+    }
+}
