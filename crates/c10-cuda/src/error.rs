@@ -21,6 +21,8 @@ pub enum ErrorKind {
     NotReady,
     /// The call is not one that this allocator or driver supports.
     NotImplemented,
+    /// There is no CUDA driver, or it is too old, or it finds no device.
+    DeviceUnavailable,
 }
 
 /// The result of a fallible call of this crate.
@@ -124,6 +126,7 @@ impl From<Error> for c10_core::Error {
             }
             (ErrorKind::InvalidArgument | ErrorKind::Config, _) => Self::invalid_argument(message),
             (ErrorKind::NotReady, _) => Self::new(c10_core::ErrorKind::Busy, message),
+            (ErrorKind::DeviceUnavailable, _) => Self::new(c10_core::ErrorKind::DeviceUnavailable, message),
             (ErrorKind::NotImplemented, _) => Self::new(c10_core::ErrorKind::NotImplemented, message),
             _ => Self::new(c10_core::ErrorKind::Driver, message),
         };

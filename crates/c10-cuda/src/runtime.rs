@@ -1,3 +1,4 @@
+#![expect(unsafe_code, reason = "lends streams to the driver, as its own callers promise")]
 //! [`Runtime`]: a driver with its streams, and what is current on each thread.
 
 use std::fmt;
@@ -104,7 +105,8 @@ impl Runtime {
         Ok(Stream::new(DeviceType::Cuda, device, kind.id()))
     }
 
-    /// A stream that somebody else made and ends, by the driver's value (`getStreamFromExternal`).
+    /// A stream that somebody else makes and ends, by the driver's value. The driver knows it: it made it, or
+    /// it was [adopted](Self::adopt_stream); work on any other is refused.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when there is no such device, or for an odd value, which no driver gives.
@@ -117,6 +119,32 @@ impl Runtime {
             )),
             Some(kind) => Ok(Stream::new(DeviceType::Cuda, handle.device, kind.id())),
         }
+    }
+
+    /// A stream that somebody else made, of another library say, to be used as any other here
+    /// (`getStreamFromExternal`). Whoever made it ends it, once it is [given back](Self::disown_stream); memory that
+    /// was used on it may live on.
+    ///
+    /// # Errors
+    /// As [`external_stream`](Self::external_stream); what the driver reports.
+    ///
+    /// # Safety
+    /// It is a live stream of the device's primary context, and stays one until it is given back or the driver is
+    /// dropped.
+    pub unsafe fn adopt_stream(&self, handle: StreamHandle) -> Result<Stream> {
+        let stream = self.external_stream(handle)?;
+        // SAFETY: as this call's own caller promises.
+        unsafe { self.driver().stream_adopt(handle) }?;
+        Ok(stream)
+    }
+
+    /// Gives a stream back that was [adopted](Self::adopt_stream): work on it is refused from then on, and whoever
+    /// made it may end it. Work that it holds still runs.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] when it is no stream of this runtime; what the driver reports.
+    pub fn disown_stream(&self, stream: Stream) -> Result<()> {
+        Ok(self.driver().stream_disown(self.handle(stream)?)?)
     }
 
     /// The driver's handle of a stream.

@@ -228,6 +228,23 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync + 'static {
     fn stream_priority_range(&self, device: DeviceIndex) -> Result<(i32, i32)>;
     /// A stream that does not wait for the default stream (`cuStreamCreateWithPriority`, non-blocking).
     fn stream_create(&self, device: DeviceIndex, priority: i32) -> Result<StreamHandle>;
+    /// Takes note of a stream that somebody else made and will end, so that it can be used here; each time until it
+    /// is [disowned](Self::stream_disown) once. A stream that this driver made needs none, and is left as it is.
+    ///
+    /// # Safety
+    /// It is a live stream of the device's primary context, and stays one until it is disowned or the driver is
+    /// dropped.
+    unsafe fn stream_adopt(&self, stream: StreamHandle) -> Result<()> {
+        // A simulated device has no streams that somebody else made.
+        let _ = stream;
+        Ok(())
+    }
+    /// Forgets such a stream once no call uses it: from then on it is refused as one that has ended, and whoever made
+    /// it may end it.
+    fn stream_disown(&self, stream: StreamHandle) -> Result<()> {
+        let _ = stream;
+        Ok(())
+    }
     /// The priority that a stream has: what it was made with, brought into the device's range
     /// (`cuStreamGetPriority`).
     fn stream_priority(&self, stream: StreamHandle) -> Result<i32>;

@@ -239,6 +239,16 @@ impl Driver for Record {
         self.note(format_args!("stream_create({device}, {priority})"), result, shown)
     }
 
+    unsafe fn stream_adopt(&self, stream: StreamHandle) -> Result<()> {
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.stream_adopt(stream) };
+        self.done(format_args!("stream_adopt({})", stream_text(stream)), result)
+    }
+
+    fn stream_disown(&self, stream: StreamHandle) -> Result<()> {
+        self.done(format_args!("stream_disown({})", stream_text(stream)), self.inner.stream_disown(stream))
+    }
+
     fn stream_priority(&self, stream: StreamHandle) -> Result<i32> {
         let result = self.inner.stream_priority(stream);
         self.value(format_args!("stream_priority({})", stream_text(stream)), result)

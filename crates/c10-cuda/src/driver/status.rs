@@ -117,18 +117,24 @@ pub struct DriverError {
     pub status: Status,
     /// The device it was for.
     pub device: DeviceIndex,
+    /// What there is to say beyond the status.
+    pub detail: Option<&'static str>,
 }
 
 impl DriverError {
     /// The failure of one call.
     pub const fn new(call: &'static str, status: Status, device: DeviceIndex) -> Self {
-        Self { call, status, device }
+        Self { call, status, device, detail: None }
     }
 }
 
 impl fmt::Display for DriverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} failed on device {}: {}", self.call, self.device, self.status)
+        write!(f, "{} failed on device {}: {}", self.call, self.device, self.status)?;
+        match self.detail {
+            Some(detail) => write!(f, " ({detail})"),
+            None => Ok(()),
+        }
     }
 }
 

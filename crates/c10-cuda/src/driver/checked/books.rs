@@ -49,6 +49,8 @@ pub(super) struct Books {
     pub(super) mappings: BTreeMap<u64, Mapped>,
     pub(super) physical: HashMap<PhysHandle, Physical>,
     pub(super) streams: HashSet<StreamHandle>,
+    /// Streams that somebody else made: how often they were adopted and not disowned.
+    pub(super) lent: HashMap<StreamHandle, u32>,
     pub(super) events: HashMap<EventHandle, Option<Place>>,
     records: HashMap<StreamHandle, Records>,
     /// The streams on which captures that are under way began.
@@ -81,10 +83,20 @@ impl Books {
         touches(&self.pinned) || touches(&self.registered)
     }
 
+    pub(super) fn taken_back(&mut self, stream: StreamHandle) {
+        if let Some(times) = self.lent.get_mut(&stream) {
+            *times -= 1;
+            if *times == 0 {
+                self.lent.remove(&stream);
+            }
+        }
+    }
+
     pub(super) fn is_stream(&self, stream: StreamHandle) -> bool {
         stream.raw == 0
             || stream.raw == StreamHandle::per_thread_default(0).raw
             || self.streams.contains(&stream)
+            || self.lent.contains_key(&stream)
     }
 
     pub(super) fn is_range(&self, range: VaRange) -> bool {

@@ -441,6 +441,23 @@ impl Driver for Checked {
         Ok(stream)
     }
 
+    unsafe fn stream_adopt(&self, stream: StreamHandle) -> Result<()> {
+        let mut books = self.books();
+        // SAFETY: as this call's own caller promises.
+        unsafe { self.inner.stream_adopt(stream) }?;
+        *books.lent.entry(stream).or_default() += 1;
+        Ok(())
+    }
+
+    fn stream_disown(&self, stream: StreamHandle) -> Result<()> {
+        let mut books = self.books();
+        let result = self.on_stream(&books, stream, || self.inner.stream_disown(stream));
+        if result.is_ok() {
+            books.taken_back(stream);
+        }
+        result
+    }
+
     fn stream_priority(&self, stream: StreamHandle) -> Result<i32> {
         let books = self.books();
         self.on_stream(&books, stream, || self.inner.stream_priority(stream))
