@@ -22,7 +22,8 @@
 extern "C" {
 #endif
 
-/* A cudaStream_t; null is the default stream. */
+/* A cudaStream_t; null is the default stream. One that was named to the allocator must not end before
+ * tensorplay_cuda_forget_stream. */
 typedef void *tensorplay_cuda_stream_t;
 
 /* Codes; 0 is success. */
@@ -52,6 +53,8 @@ void *tensorplay_cuda_alloc(size_t size, int device, tensorplay_cuda_stream_t st
 void tensorplay_cuda_free(void *ptr, size_t size, int device, tensorplay_cuda_stream_t stream);
 /* Work on the stream uses the memory: it is not reused before what the stream holds when it is freed is done. */
 void tensorplay_cuda_record_stream(void *ptr, tensorplay_cuda_stream_t stream);
+/* Before a stream that was named ends. Memory that waits for it comes back when all of the device has been waited for. */
+void tensorplay_cuda_forget_stream(int device, tensorplay_cuda_stream_t stream);
 /* The driver's allocation in which the memory lies, with its size in *size unless that is null. */
 void *tensorplay_cuda_base_alloc(void *ptr, size_t *size);
 

@@ -31,7 +31,8 @@ pub use control::{
 };
 pub use history::{tensorplay_cuda_record_history, tensorplay_cuda_snapshot};
 pub use memory::{
-    tensorplay_cuda_alloc, tensorplay_cuda_base_alloc, tensorplay_cuda_free, tensorplay_cuda_record_stream,
+    tensorplay_cuda_alloc, tensorplay_cuda_base_alloc, tensorplay_cuda_forget_stream, tensorplay_cuda_free,
+    tensorplay_cuda_record_stream,
 };
 pub use pools::{
     MempoolIdArgument, tensorplay_cuda_begin_allocate_to_pool, tensorplay_cuda_end_allocate_to_pool,

@@ -1,5 +1,7 @@
+#![expect(unsafe_code, reason = "lends the driver the caller's streams")]
 //! [`World`]: the one allocator of this shared object, and the machine that it runs on.
 
+use std::collections::BTreeSet;
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -26,6 +28,8 @@ pub(crate) struct World {
     /// The simulated machine, where it is one.
     sim: Option<Arc<SimDriver>>,
     pub(crate) cuda: CachingAllocator,
+    /// The caller's streams that the driver has been told of.
+    adopted: Mutex<BTreeSet<StreamHandle>>,
 }
 
 /// The world, made as the environment says when there is none.
@@ -70,7 +74,11 @@ impl World {
             }
             Machine::Sim { devices, bytes } => {
                 let sim = SimDriver::new(SimConfig::with_devices(devices, bytes));
-                Ok(Self { cuda: CachingAllocator::new(sim.clone(), config)?, sim: Some(sim) })
+                Ok(Self {
+                    cuda: CachingAllocator::new(sim.clone(), config)?,
+                    sim: Some(sim),
+                    adopted: Mutex::default(),
+                })
             }
             Machine::Cuda { devices } => {
                 let driver = real::load()?;
@@ -80,7 +88,11 @@ impl World {
                         "{devices} devices are asked for: there are {there}"
                     )));
                 }
-                Ok(Self { cuda: CachingAllocator::new(driver, config)?, sim: None })
+                Ok(Self {
+                    cuda: CachingAllocator::new(driver, config)?,
+                    sim: None,
+                    adopted: Mutex::default(),
+                })
             }
         }
     }
@@ -101,11 +113,34 @@ impl World {
     }
 
     /// The stream of a device that a `cudaStream_t` stands for.
-    pub(crate) fn stream(&self, device: DeviceIndex, stream: *mut c_void) -> Result<Stream, Failure> {
+    ///
+    /// # Safety
+    /// It is null, or a stream of the device that lives until it is [forgotten](Self::forget).
+    pub(crate) unsafe fn stream(&self, device: DeviceIndex, stream: *mut c_void) -> Result<Stream, Failure> {
         match stream.addr() as u64 {
             0 | LEGACY => Ok(Stream::default_of(DeviceType::Cuda, device)),
             PER_THREAD => Err(Failure::invalid("the default streams of threads are not known here")),
-            raw => Ok(self.cuda.runtime().external_stream(StreamHandle { device, raw })?),
+            raw => {
+                let handle = StreamHandle { device, raw };
+                let mut adopted = self.adopted.lock().unwrap_or_else(PoisonError::into_inner);
+                if adopted.contains(&handle) {
+                    return Ok(self.cuda.runtime().external_stream(handle)?);
+                }
+                // SAFETY: as this call's own caller promises.
+                let stream = unsafe { self.cuda.runtime().adopt_stream(handle) }?;
+                adopted.insert(handle);
+                Ok(stream)
+            }
         }
+    }
+
+    /// Names a stream to the driver no more.
+    pub(crate) fn forget(&self, device: DeviceIndex, stream: *mut c_void) -> Result<(), Failure> {
+        let handle = StreamHandle { device, raw: stream.addr() as u64 };
+        if self.adopted.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle) {
+            let runtime = self.cuda.runtime();
+            runtime.disown_stream(runtime.external_stream(handle)?)?;
+        }
+        Ok(())
     }
 }

@@ -65,6 +65,8 @@ second is 1024 bytes on, in 2 MiB
         "stats 0 allocated 2048 reserved 2097152 active 2048 requested 2000 allocs 1 frees 0 ooms 0",
         "reused at once 0",
         "reused later 1",
+        "there at once 0",
+        "there later 1",
         "too much 0",
         "no device 0",
         "no device: there is no device 2: there are 2",
@@ -83,14 +85,14 @@ second is 1024 bytes on, in 2 MiB
         "history ends 0",
         "empty 0",
         "stats 0 allocated 0 reserved 0 active 0 requested 0 allocs 1 frees 1 ooms 1",
-        "stats 0 allocated 0 reserved 0 active 0 requested 0 allocs 2 frees 2 ooms 1",
+        "stats 0 allocated 0 reserved 0 active 0 requested 0 allocs 3 frees 3 ooms 1",
     ] {
         assert!(lines.contains(&line), "{line:?} is missing in\n{printed}");
     }
     let starts =
         |start: &str| assert!(lines.iter().any(|line| line.starts_with(start)), "{start:?} in\n{printed}");
     starts("double free: raw_delete: 0x");
-    starts("foreign: record_stream_raw: 0x8");
+    starts("foreign: device_of_raw: 0x8");
     starts("nowhere: no/such/folder/snapshot.pickle: ");
     starts(
         "too much: CUDA out of memory. Tried to allocate 66.00 MiB. GPU 0 has a total capacity of 64.00 MiB",

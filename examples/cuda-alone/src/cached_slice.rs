@@ -1,20 +1,17 @@
 #![expect(unsafe_code, reason = "makes slices of cudarc's over memory that they do not own")]
-//! [`CachedSlice`]: the caching allocator's memory as a slice of cudarc's; [`stream_of`]: cudarc's stream as one that
-//! the allocator knows.
+//! [`CachedSlice`]: the caching allocator's memory as a slice of cudarc's.
 //!
 //! A `CudaSlice` frees its memory when it is dropped, and here that is not its to free. So it never is dropped: in its
 //! place [`CudaSlice::leak`] makes the slice's stream wait for the uses that cudarc has recorded, and then the block
 //! goes back to the cache of that very stream, behind those waits.
 
 use std::mem::ManuallyDrop;
-use std::sync::Arc;
 
-use c10_core::{DataPtr, DeviceIndex, Stream};
-use c10_cuda::driver::StreamHandle;
-use c10_cuda::{CachingAllocator, Runtime};
-use cudarc::driver::{CudaSlice, CudaStream, CudaView, CudaViewMut, DeviceRepr, ValidAsZeroBits};
+use c10_core::DataPtr;
+use c10_cuda::CachingAllocator;
+use cudarc::driver::{CudaSlice, CudaView, CudaViewMut, DeviceRepr, ValidAsZeroBits};
 
-use crate::Result;
+use crate::{BorrowedStream, Result};
 
 /// `len` values on the device, of memory that the caching allocator has and takes back.
 ///
@@ -31,10 +28,10 @@ impl<T: DeviceRepr + ValidAsZeroBits> CachedSlice<T> {
     /// Zeros, for work on a stream of cudarc's.
     ///
     /// # Errors
-    /// The stream is none of the primary context; there is no memory; what the driver reports.
-    pub fn zeros(cuda: &CachingAllocator, stream: &Arc<CudaStream>, len: usize) -> Result<Self> {
+    /// There is no memory; what the driver reports.
+    pub fn zeros(cuda: &CachingAllocator, stream: &BorrowedStream, len: usize) -> Result<Self> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or("more bytes than there are addresses")?;
-        let block = cuda.allocate_on(bytes as u64, stream_of(cuda.runtime(), stream)?)?;
+        let block = cuda.allocate_on(bytes as u64, stream.stream())?;
         // SAFETY: the block has room for `len` values, lives as long as the slice, and is filled before it is read.
         let slice = unsafe { stream.upgrade_device_ptr::<T>(block.as_ptr().addr() as u64, len) };
         let mut zeros = Self { slice: ManuallyDrop::new(slice), block };
@@ -58,9 +55,9 @@ impl<T> CachedSlice<T> {
     /// streams read it at a time, the allocator has to be told of both. With cudarc's event tracking off, of all.
     ///
     /// # Errors
-    /// The stream is none of the primary context; what the driver reports.
-    pub fn record_stream(&self, cuda: &CachingAllocator, stream: &CudaStream) -> Result {
-        Ok(cuda.record_stream(&self.block, stream_of(cuda.runtime(), stream)?)?)
+    /// What the driver reports.
+    pub fn record_stream(&self, cuda: &CachingAllocator, stream: &BorrowedStream) -> Result {
+        Ok(cuda.record_stream(&self.block, stream.stream())?)
     }
 }
 
@@ -70,18 +67,4 @@ impl<T> Drop for CachedSlice<T> {
         let slice = unsafe { ManuallyDrop::take(&mut self.slice) };
         let _still_the_block_s = slice.leak();
     }
-}
-
-/// The stream of the runtime that cudarc's stream stands for: an external one, which cudarc ends. Blocks may outlive
-/// it.
-///
-/// # Errors
-/// The stream is of another context than the device's primary one, in which the runtime's memory is.
-pub fn stream_of(runtime: &Runtime, stream: &CudaStream) -> Result<Stream> {
-    let context = stream.context();
-    if !context.is_primary() {
-        return Err("the stream is of a context of its own, and the memory of the device's primary context".into());
-    }
-    let device = DeviceIndex::try_from(context.ordinal())?;
-    Ok(runtime.external_stream(StreamHandle { device, raw: stream.cu_stream().addr() as u64 })?)
 }

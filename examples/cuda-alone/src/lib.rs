@@ -1,12 +1,14 @@
 //! What the examples share: where their driver comes from ([`run`]), a device with kernels and arrays of numbers
-//! ([`Gpu`], [`Floats`]), and the caching allocator's memory as cudarc's slices ([`CachedSlice`]).
+//! ([`Gpu`], [`Floats`]), and what lies between the caching allocator and cudarc ([`BorrowedStream`], [`CachedSlice`]).
 
+mod borrowed_stream;
 mod cached_slice;
 mod gpu;
 mod kernels;
 mod start;
 
-pub use cached_slice::{CachedSlice, stream_of};
+pub use borrowed_stream::BorrowedStream;
+pub use cached_slice::CachedSlice;
 pub use gpu::{Floats, Gpu};
 pub use kernels::{HOST_IMAGE, Kernels, PTX};
 pub use start::{Result, run};

@@ -67,6 +67,19 @@ int main(int argc, char **argv) {
   char *fourth = tensorplay_cuda_alloc(1000, 0, NULL);
   printf("reused later %d\n", fourth == first);
 
+  /* The second device's memory, and its stream of the same name. */
+  char *there = tensorplay_cuda_alloc(1000, 1, NULL);
+  tensorplay_cuda_stream_t far = tensorplay_cuda_sim_new_stream(1);
+  tensorplay_cuda_record_stream(there, far);
+  tensorplay_cuda_free(there, 1000, 1, NULL);
+  char *meanwhile = tensorplay_cuda_alloc(1000, 1, NULL);
+  printf("there at once %d\n", meanwhile == there);
+  tensorplay_cuda_sim_complete_all();
+  printf("there later %d\n", tensorplay_cuda_alloc(1000, 1, NULL) == there);
+  tensorplay_cuda_free(there, 1000, 1, NULL);
+  tensorplay_cuda_free(meanwhile, 1000, 1, NULL);
+  tensorplay_cuda_forget_stream(1, far);
+
   tensorplay_cuda_free(third, 1000, 0, NULL);
   tensorplay_cuda_free(third, 1000, 0, NULL);
   print_error("double free");

@@ -92,6 +92,7 @@ int main(void) {
   printf("stats %d", tensorplay_cuda_stats(0, &stats));
   printf(" reserved %llu allocs %llu frees %llu\n", (unsigned long long)stats.reserved,
          (unsigned long long)stats.num_device_alloc, (unsigned long long)stats.num_device_free);
+  tensorplay_cuda_forget_stream(0, stream);
   printf("end %d\n", cuStreamDestroy(stream) || cuDevicePrimaryCtxRelease(0));
   return 0;
 }

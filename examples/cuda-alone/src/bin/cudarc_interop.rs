@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use c10_cuda::driver::Driver;
 use c10_cuda::{CachingAllocator, Config};
-use cuda_alone::{CachedSlice, HOST_IMAGE, PTX, Result, run, stream_of};
+use cuda_alone::{BorrowedStream, CachedSlice, HOST_IMAGE, PTX, Result, run};
 use cudarc::driver::{
     CudaContext, CudaFunction, CudaModule, CudaStream, CudaView, CudaViewMut, LaunchConfig, PushKernelArg,
 };
@@ -33,7 +33,7 @@ fn example(driver: Arc<dyn Driver>) -> Result {
     let module = load(&context)?;
     let scale = module.load_function("scale_f32")?;
 
-    rounds(&cuda, &context.new_stream()?, &scale)?;
+    rounds(&cuda, &context, &scale)?;
     two_readers(&cuda, &context, &scale)?;
     our_stream(&cuda, &context, &scale)?;
     by_address(&cuda, &context)?;
@@ -49,7 +49,8 @@ fn load(context: &Arc<CudaContext>) -> Result<Arc<CudaModule>> {
 }
 
 /// Slices made and dropped in a loop. `CudaStream::alloc` would ask the driver each time.
-fn rounds(cuda: &CachingAllocator, stream: &Arc<CudaStream>, scale: &CudaFunction) -> Result {
+fn rounds(cuda: &CachingAllocator, context: &Arc<CudaContext>, scale: &CudaFunction) -> Result {
+    let stream = &BorrowedStream::new(cuda.runtime(), context.new_stream()?)?;
     for round in 0..100 {
         let mut numbers = CachedSlice::<f32>::zeros(cuda, stream, COUNT)?;
         let mut doubled = CachedSlice::<f32>::zeros(cuda, stream, COUNT)?;
@@ -61,13 +62,17 @@ fn rounds(cuda: &CachingAllocator, stream: &Arc<CudaStream>, scale: &CudaFunctio
         expected[8] = 0.0;
         same(&found, &expected)?;
     }
-    println!("100 rounds of two slices: {} times asked of the driver", cuda.device_stats(0)?.num_device_alloc);
+    println!(
+        "100 rounds of two slices: {} times asked of the driver",
+        cuda.device_stats(0)?.num_device_alloc
+    );
     Ok(())
 }
 
 /// Two streams read one slice at a time. cudarc's record keeps the last reader alone; the allocator knows both.
 fn two_readers(cuda: &CachingAllocator, context: &Arc<CudaContext>, scale: &CudaFunction) -> Result {
-    let (main, left, right) = (context.new_stream()?, context.new_stream()?, context.new_stream()?);
+    let stream = || BorrowedStream::new(cuda.runtime(), context.new_stream()?);
+    let (main, left, right) = (stream()?, stream()?, stream()?);
     let mut numbers = CachedSlice::<f32>::zeros(cuda, &main, COUNT)?;
     main.memcpy_htod(&vec![3.0_f32; COUNT], &mut numbers.as_view_mut())?;
     let mut results = Vec::new();
@@ -93,7 +98,7 @@ fn our_stream(cuda: &CachingAllocator, context: &Arc<CudaContext>, scale: &CudaF
     let ours = runtime.handle(runtime.stream_from_pool(0, 0)?)?;
     let raw = std::ptr::without_provenance_mut(ours.raw as usize);
     // SAFETY: the stream is of the primary context, and lives as long as the runtime.
-    let lent = unsafe { context.wrap_borrowed_stream(raw) };
+    let lent = BorrowedStream::new(runtime, unsafe { context.wrap_borrowed_stream(raw) })?;
     let mut numbers = CachedSlice::<f32>::zeros(cuda, &lent, COUNT)?;
     let mut result = CachedSlice::<f32>::zeros(cuda, &lent, COUNT)?;
     lent.memcpy_htod(&vec![5.0_f32; COUNT], &mut numbers.as_view_mut())?;
@@ -109,8 +114,8 @@ fn our_stream(cuda: &CachingAllocator, context: &Arc<CudaContext>, scale: &CudaF
 fn by_address(cuda: &CachingAllocator, context: &Arc<CudaContext>) -> Result {
     use cudarc::driver::result;
 
-    let stream = context.new_stream()?;
-    let block = cuda.allocate_on(4096, stream_of(cuda.runtime(), &stream)?)?;
+    let stream = BorrowedStream::new(cuda.runtime(), context.new_stream()?)?;
+    let block = cuda.allocate_on(4096, stream.stream())?;
     let address = block.as_ptr().addr() as u64;
     let (sent, mut received) = ([7_u8; 4096], [0_u8; 4096]);
     context.bind_to_thread()?;
