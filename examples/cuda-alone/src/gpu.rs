@@ -27,6 +27,14 @@ pub struct Floats {
 }
 
 impl Floats {
+    /// Numbers in memory of another's.
+    ///
+    /// # Safety
+    /// The memory has room for `count` numbers.
+    pub unsafe fn from_block(block: DataPtr, count: usize) -> Self {
+        Self { block, count }
+    }
+
     /// Their memory.
     pub fn block(&self) -> &DataPtr {
         &self.block
@@ -35,6 +43,11 @@ impl Floats {
     /// Their address.
     pub fn ptr(&self) -> DevicePtr {
         DevicePtr(self.block.as_ptr().addr() as u64)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
     }
 
     fn bytes(&self) -> u64 {

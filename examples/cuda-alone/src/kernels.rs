@@ -1,8 +1,8 @@
 #![expect(unsafe_code, reason = "launches kernels: each launch says what it reads and writes")]
 //! [`Kernels`]: the kernels of the examples, on one device.
 //!
-//! A GPU runs the PTX text `kernels.ptx`. A simulated device runs functions of the host, and an image for it names
-//! them.
+//! A GPU runs PTX text, here that of the driver's tests. A simulated device runs functions of the host, and an image
+//! for it names them.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use c10_cuda::driver::{
 };
 
 /// The kernels, for GPUs.
-pub const PTX: &str = include_str!("kernels.ptx");
+pub const PTX: &str = include_str!("../../../crates/c10-cuda/tests/it/kernels.ptx");
 
 /// The kernels, for simulated devices: the functions' names, and the sizes of their parameters.
-pub const HOST_IMAGE: &str = "tensorplay host kernels 1\nadd_f32 8 8 8 8\nscale_f32 8 8 4 8\n";
+pub const HOST_IMAGE: &str = "tensorplay host kernels 1\nadd_f32 8 8 8 8\nscale_f32 8 8 4 8\nspin 8\n";
 
 /// A thread block's threads. The kernels' loops take any number of blocks.
 const THREADS: u32 = 256;
@@ -27,6 +27,7 @@ pub struct Kernels {
     module: ModuleHandle,
     add: FunctionHandle,
     scale: FunctionHandle,
+    spin: FunctionHandle,
 }
 
 impl Kernels {
@@ -42,8 +43,8 @@ impl Kernels {
             other => other,
         }?;
         let find = |name| driver.module_function(module, name);
-        let (add, scale) = (find("add_f32")?, find("scale_f32")?);
-        Ok(Self { driver: Arc::clone(driver), module, add, scale })
+        let (add, scale, spin) = (find("add_f32")?, find("scale_f32")?, find("spin")?);
+        Ok(Self { driver: Arc::clone(driver), module, add, scale, spin })
     }
 
     /// `out = a + b`.
@@ -83,6 +84,16 @@ impl Kernels {
             [&out.0.to_ne_bytes()[..], &a.0.to_ne_bytes(), &factor.to_ne_bytes(), &count.to_ne_bytes()];
         // SAFETY: as above.
         unsafe { self.driver.launch_function(stream, self.scale, config(count), &params) }
+    }
+
+    /// Keeps the stream busy for so many cycles.
+    ///
+    /// # Errors
+    /// What the driver reports.
+    pub fn spin(&self, stream: StreamHandle, cycles: u64) -> Result<(), DriverError> {
+        let config = LaunchConfig { grid: [1; 3], block: [1; 3], shared_bytes: 0 };
+        // SAFETY: this is the function's parameter, and it touches no memory.
+        unsafe { self.driver.launch_function(stream, self.spin, config, &[&cycles.to_ne_bytes()]) }
     }
 }
 
