@@ -77,14 +77,20 @@ fn run_on_standin(totals: &mut Totals) -> Result<()> {
         println!("skipped: the CUDA driver's stand-in is for Linux");
         return Ok(());
     }
-    match standin::tests() {
-        Ok(commands) => commands.into_iter().try_for_each(|mut tests| run_tests(&mut tests, totals)),
+    let runs = match standin::runs() {
+        Ok(runs) => runs,
         Err(error) => {
             eprintln!("error: {error}");
-            totals.add_failed_run();
-            Ok(())
+            totals.add_run(false);
+            return Ok(());
         }
+    };
+    for mut tests in runs.tests {
+        run_tests(&mut tests, totals)?;
     }
+    let mut package = runs.package;
+    totals.add_run(step::run(&mut package)?.success());
+    Ok(())
 }
 
 /// A run that fails without a failed test, because something did not build or died, counts as one failed.
@@ -93,7 +99,7 @@ fn run_tests(command: &mut Command, totals: &mut Totals) -> Result<()> {
     let status = step::run_reading(command, |line| totals.read_line(line))?;
     if !status.success() && totals.failed() == failed_before {
         eprintln!("error: `{}` failed: {status}", step::text_of(command));
-        totals.add_failed_run();
+        totals.add_run(false);
     }
     Ok(())
 }

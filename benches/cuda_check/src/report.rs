@@ -45,7 +45,7 @@ impl Outcome {
         let counted = all().find_map(|line| line.strip_prefix("test result: "));
         let skipped =
             all().filter(|line| line.starts_with("skipped: ") || line.contains(" ... skipped: ")).count();
-        let last = all().filter(|line| !line.is_empty()).last().unwrap_or_default();
+        let last = all().rfind(|line| !line.is_empty()).unwrap_or_default();
         let said = match (&failure, counted) {
             (Some(failure), _) => failure.clone(),
             (None, Some(counted)) => format!(

@@ -7,6 +7,7 @@ use clap::Subcommand;
 use crate::Result;
 
 mod artifacts;
+mod package;
 pub(crate) mod standin;
 
 /// What is made.
@@ -14,6 +15,8 @@ pub(crate) mod standin;
 pub(crate) enum Args {
     /// Builds the stand-in of the CUDA driver, as `libcuda.so` in `target/cuda-standin`
     Standin,
+    /// Builds a folder that a machine with a GPU runs by `./run.sh`, without cargo and network
+    Package(package::Args),
 }
 
 /// Makes it.
@@ -26,6 +29,7 @@ pub(crate) fn run(args: &Args) -> Result {
             let folder = standin::build()?;
             println!("run a program on it by LD_LIBRARY_PATH={}", folder.display());
         }
+        Args::Package(args) => package::build(args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::artifacts::Artifacts;
+use super::package;
 use crate::Result;
 use crate::workspace::{cargo, root, target_dir};
 
@@ -33,14 +34,23 @@ pub(crate) fn build() -> Result<PathBuf> {
     place(&built.shared_object(PACKAGE)?)
 }
 
-/// The tests of the workspace that run on a driver, as commands that run them on the stand-in; they are built by
-/// `cargo test --workspace`, whose features they have.
+/// What there is to run on the stand-in.
+#[derive(Debug)]
+pub(crate) struct Runs {
+    /// Programs of tests.
+    pub(crate) tests: Vec<Command>,
+    /// The package for machines with a GPU, which does little of everything here.
+    pub(crate) package: Command,
+}
+
+/// What of the workspace runs on a driver, on the stand-in. All of it has been built by `cargo test --workspace`, and
+/// is taken from there, so that nothing is built with a second set of features.
 ///
 /// # Errors
-/// As [`build`].
-pub(crate) fn tests() -> Result<Vec<Command>> {
-    let folder = build()?;
+/// Something does not build, or cannot be copied.
+pub(crate) fn runs() -> Result<Runs> {
     let built = Artifacts::of(cargo().args(["test", "--workspace", "--no-run"]))?;
+    let folder = place(&built.shared_object(PACKAGE)?)?;
     let of = |(package, target, filter): &(&str, &str, &str)| {
         let mut tests = Command::new(built.tests(package, target)?);
         let at = root().join(package);
@@ -48,17 +58,22 @@ pub(crate) fn tests() -> Result<Vec<Command>> {
         on(&folder, &mut tests);
         Ok(tests)
     };
-    TESTS.iter().map(of).collect()
+    let tests = TESTS.iter().map(of).collect::<Result<_>>()?;
+    let packed = target_dir()?.join("cuda-package-here");
+    package::assemble(&built, &packed)?;
+    let mut package = package::runner(&packed);
+    on(&folder, &mut package);
+    Ok(Runs { tests, package })
 }
 
-/// Makes a program find the stand-in before any other driver.
-pub(crate) fn on(folder: &Path, program: &mut Command) {
+/// Makes a program find the stand-in before any other driver, and tests fail where there is none.
+fn on(folder: &Path, program: &mut Command) {
     let mut path = OsString::from(folder);
     if let Some(more) = std::env::var_os("LD_LIBRARY_PATH").filter(|more| !more.is_empty()) {
         path.push(":");
         path.push(more);
     }
-    program.env("LD_LIBRARY_PATH", path);
+    program.env("LD_LIBRARY_PATH", path).env("TENSORPLAY_EXPECT_CUDA", "1");
 }
 
 /// Copies the shared object to where programs find it.

@@ -8,7 +8,7 @@ mod random;
 mod worker;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -93,9 +93,10 @@ pub(crate) fn run(args: &Args) -> Result {
 /// One thread hands blocks to the next, and the last to the first.
 fn run_threads(shared: &Shared, args: &Args) -> Vec<String> {
     let threads = args.threads.max(1);
-    let (senders, receivers): (Vec<_>, Vec<_>) = (0..threads).map(|_| mpsc::channel::<Handed>()).unzip();
+    let channels = (0..threads).map(|_| mpsc::channel());
+    let (senders, receivers): (Vec<Sender<Handed>>, Vec<_>) = channels.unzip();
     thread::scope(|scope| {
-        let start = |(index, receiver)| {
+        let start = |(index, receiver): (usize, Receiver<Handed>)| {
             let to = senders[(index + 1) % threads].clone();
             let seed = args.seed.wrapping_mul(1000).wrapping_add(index as u64);
             scope.spawn(move || Worker::new(shared, seed, receiver, to)?.run())

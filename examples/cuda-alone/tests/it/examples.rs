@@ -4,6 +4,9 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
+/// A variable that says that there is a driver: where none is found, the tests fail instead of being skipped.
+const EXPECTED: &str = "TENSORPLAY_EXPECT_CUDA";
+
 /// What an example prints; `None`, and a word on why, where it wants a driver and there is none.
 fn output(example: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(example).args(arguments).output().unwrap();
@@ -11,6 +14,7 @@ fn output(example: &str, arguments: &[&str]) -> Option<String> {
         (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{example}: {errors}\n{printed}");
     if printed.starts_with("skipped: no CUDA driver\n") && !arguments.contains(&"--sim") {
+        assert!(std::env::var_os(EXPECTED).is_none(), "{EXPECTED} is set, but: {printed}");
         // Past libtest, which keeps what tests print.
         let _ = writeln!(std::io::stderr(), "skipped: no CUDA driver");
         return None;
