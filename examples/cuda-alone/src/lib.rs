@@ -12,3 +12,8 @@ pub use cached_slice::CachedSlice;
 pub use gpu::{Floats, Gpu};
 pub use kernels::{HOST_IMAGE, Kernels, PTX};
 pub use start::{Result, run};
+
+/// Compiles the examples of the guide to cudarc.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/cudarc.md")]
+struct CudarcGuide;
