@@ -45,6 +45,8 @@ pub(super) struct Books {
     pub(super) opened: BTreeSet<u64>,
     /// What `malloc_async` gave and `free_async` has not taken.
     pub(super) pooled: BTreeMap<u64, u64>,
+    /// The same of what it gave while a stream captured, freed or not: graphs may make it live again.
+    pub(super) of_graphs: BTreeMap<u64, u64>,
     pub(super) reservations: BTreeMap<u64, u64>,
     pub(super) mappings: BTreeMap<u64, Mapped>,
     pub(super) physical: HashMap<PhysHandle, Physical>,
@@ -134,7 +136,7 @@ impl Books {
     /// Whether all of the range is memory that work can use.
     pub(super) fn is_usable(&self, at: DevicePtr, bytes: u64) -> bool {
         let Some(end) = at.0.checked_add(bytes) else { return false };
-        for ranges in [&self.allocations, &self.pooled] {
+        for ranges in [&self.allocations, &self.pooled, &self.of_graphs] {
             if let Some((&base, &len)) = ranges.range(..=at.0).next_back()
                 && at.0 - base < len
             {
@@ -176,6 +178,11 @@ impl Books {
     }
 
     pub(super) fn recorded(&mut self, event: EventHandle, stream: StreamHandle) {
+        // Each thread means another stream by that handle.
+        if stream.raw == StreamHandle::per_thread_default(0).raw {
+            self.events.insert(event, None);
+            return;
+        }
         let records = self.records.entry(stream).or_default();
         records.issued += 1;
         let place = Place { stream, record: records.issued };

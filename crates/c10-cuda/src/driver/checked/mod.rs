@@ -376,13 +376,17 @@ impl Driver for Checked {
             !books.overlaps(ptr, bytes),
             "R6: malloc_async gave {bytes} bytes at {ptr}, which overlap a live range"
         );
+        if !books.origins.is_empty() {
+            books.of_graphs.insert(ptr.0, bytes);
+        }
         books.pooled.insert(ptr.0, bytes);
         Ok(ptr)
     }
 
     unsafe fn free_async(&self, ptr: DevicePtr, stream: StreamHandle) -> Result<()> {
         let mut books = self.books();
-        let live = books.pooled.contains_key(&ptr.0);
+        // Memory of a graph lives anew with each launch.
+        let live = books.pooled.contains_key(&ptr.0) || books.of_graphs.contains_key(&ptr.0);
         self.expect(live, "R2", format_args!("{ptr} is freed and not live"));
         let result = self.on_stream(&books, stream, || {
             // SAFETY: as this call's own caller promises.

@@ -14,7 +14,7 @@ use programs::{PROGRAMS, Program, busy};
 use world::{BYTES, World, free_on};
 
 /// What a call may fail with.
-const STATUSES: [Status; 13] = [
+const STATUSES: [Status; 14] = [
     Status::OutOfMemory,
     Status::InvalidHandle,
     Status::Other(999),
@@ -28,6 +28,7 @@ const STATUSES: [Status; 13] = [
     Status::NotPermitted,
     Status::IllegalAddress,
     Status::NotSupported,
+    Status::DeviceLost,
 ];
 /// How many of a call's places are tried; beyond the first two with three statuses alone.
 const PLACES: u64 = 12;
