@@ -24,6 +24,7 @@ const LEAVES: &[&str] = &[
     "tensorplay-benches",
     "alloc-pairs",
     "cuda-check",
+    "graph-nodes",
     "xtask",
     "cuda-standin",
     "c10-cuda-capi",

@@ -1,9 +1,10 @@
-#![expect(unsafe_code, reason = "launches graphs, whose memory it keeps")]
+#![expect(unsafe_code, reason = "replays graphs, whose inputs and results it keeps")]
 //! Graphs that share a pool, launched between allocations that want all other memory.
 
 use c10_core::Stream;
-use c10_cuda::alloc::{CapturedGraph, MempoolId};
-use c10_cuda::driver::{CaptureMode, GraphExecHandle, real};
+use c10_cuda::alloc::MempoolId;
+use c10_cuda::driver::{CaptureMode, real};
+use c10_cuda::{CaptureOptions, CudaGraph};
 use clap::Args as ClapArgs;
 use cuda_alone::{Floats, Gpu};
 
@@ -25,8 +26,7 @@ pub(crate) struct Args {
 
 /// One graph: `output = input * factor + input`, by steps that take memory of the pool.
 struct Captured {
-    exec: GraphExecHandle,
-    _graph: CapturedGraph,
+    graph: CudaGraph,
     factor: f32,
     output: Floats,
 }
@@ -40,12 +40,7 @@ pub(crate) fn run(args: &Args) -> Result {
     let graphs = (0..args.graphs)
         .map(|number| capture(&gpu, stream, pool, &input, (number + 2) as f32))
         .collect::<Result<Vec<_>>>()?;
-    let launched = launch_all(&gpu, stream, &input, &graphs, args.launches);
-    gpu.synchronize(stream)?;
-    for graph in &graphs {
-        driver.graph_exec_destroy(graph.exec)?;
-    }
-    launched?;
+    launch_all(&gpu, stream, &input, &graphs, args.launches)?;
     figure::print("graphs", args.graphs as f64, "");
     figure::print("launches", (args.graphs * args.launches) as f64, "");
     Ok(())
@@ -54,25 +49,23 @@ pub(crate) fn run(args: &Args) -> Result {
 fn capture(gpu: &Gpu, stream: Stream, pool: MempoolId, input: &Floats, factor: f32) -> Result<Captured> {
     let count = input.count();
     let output = gpu.floats(count, stream)?;
-    let capture = gpu.cuda.begin_capture(stream, pool, CaptureMode::ThreadLocal)?;
-    let scaled = gpu.floats(count, stream)?;
-    gpu.scale(&scaled, input, factor, stream)?;
-    let doubled = gpu.floats(count, stream)?;
-    gpu.scale(&doubled, &scaled, 2.0, stream)?;
-    drop(scaled);
-    let halved = gpu.floats(count, stream)?;
-    gpu.scale(&halved, &doubled, 0.5, stream)?;
-    gpu.add(&output, &halved, input, stream)?;
-    drop((doubled, halved));
-    let graph = capture.end()?;
-    let exec = gpu.runtime().driver().graph_instantiate(graph.handle())?;
-    Ok(Captured { exec, _graph: graph, factor, output })
+    let options = CaptureOptions { mode: CaptureMode::ThreadLocal, ..CaptureOptions::in_pool(pool) };
+    let (graph, ()) = CudaGraph::capture(&gpu.cuda, stream, options, |_| -> Result {
+        let scaled = gpu.floats(count, stream)?;
+        gpu.scale(&scaled, input, factor, stream)?;
+        let doubled = gpu.floats(count, stream)?;
+        gpu.scale(&doubled, &scaled, 2.0, stream)?;
+        drop(scaled);
+        let halved = gpu.floats(count, stream)?;
+        gpu.scale(&halved, &doubled, 0.5, stream)?;
+        gpu.add(&output, &halved, input, stream)
+    })?;
+    Ok(Captured { graph, factor, output })
 }
 
 /// Launches the graphs in turn. Between two rounds the cache is emptied, and memory is taken and overwritten: none of
 /// it may be the graphs'.
 fn launch_all(gpu: &Gpu, stream: Stream, input: &Floats, graphs: &[Captured], launches: usize) -> Result {
-    let on = gpu.runtime().handle(stream)?;
     for round in 0..launches {
         let values: Vec<f32> = (0..input.count()).map(|i| ((i + round) % 1024) as f32).collect();
         gpu.upload(input, &values, stream)?;
@@ -83,8 +76,8 @@ fn launch_all(gpu: &Gpu, stream: Stream, input: &Floats, graphs: &[Captured], la
         }
         drop(spoilers);
         for graph in graphs {
-            // SAFETY: the graph's pool, the input and the result are here until the stream has been waited for.
-            unsafe { gpu.runtime().driver().graph_launch(graph.exec, on) }?;
+            // SAFETY: input and result are here until the stream has been waited for, and the graphs run one by one.
+            unsafe { graph.graph.replay_on(stream) }?;
         }
         for graph in graphs {
             let found = gpu.download(&graph.output, stream)?;

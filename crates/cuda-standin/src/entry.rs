@@ -4,6 +4,8 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use crate::abi::{Code, Outcome};
 use crate::exit;
@@ -22,6 +24,16 @@ pub(crate) enum Needs {
     /// would be counted as live for ever.
     GiveBack,
 }
+
+/// What an operation that may have to wait for another process says.
+#[derive(Debug)]
+pub(crate) enum Wait {
+    Over,
+    Longer,
+}
+
+/// How long to sleep before asking another process again.
+const POLL: Duration = Duration::from_micros(200);
 
 static MACHINE: Mutex<Option<Machine>> = Mutex::new(None);
 
@@ -49,24 +61,44 @@ pub(crate) fn machine() -> MutexGuard<'static, Option<Machine>> {
 
 /// One call.
 pub(crate) fn call(name: &'static str, needs: Needs, op: impl FnOnce(&mut Machine) -> Outcome) -> Code {
+    match attempt(Some(name), needs, op) {
+        Ok(()) => Code::SUCCESS,
+        Err(code) => code,
+    }
+}
+
+/// One call, whose operation is asked again while it has to wait; meanwhile other threads can call.
+pub(crate) fn call_waiting(
+    name: &'static str,
+    needs: Needs,
+    mut op: impl FnMut(&mut Machine) -> Outcome<Wait>,
+) -> Code {
+    let mut first = Some(name);
+    loop {
+        match attempt(first.take(), needs, &mut op) {
+            Ok(Wait::Over) => return Code::SUCCESS,
+            Ok(Wait::Longer) => thread::sleep(POLL),
+            Err(code) => return code,
+        }
+    }
+}
+
+/// Runs an operation of the call of that name; without one, of a call that has begun.
+fn attempt<R>(name: Option<&str>, needs: Needs, op: impl FnOnce(&mut Machine) -> Outcome<R>) -> Outcome<R> {
     // With thread-local storage gone, the thread is ending: nothing runs a host function.
     if IN_HOST_FUNCTION.try_with(Cell::get).unwrap_or(false) {
-        return Code::NOT_PERMITTED;
+        return Err(Code::NOT_PERMITTED);
     }
     if exit::has_begun() {
-        return Code::DEINITIALIZED;
+        return Err(Code::DEINITIALIZED);
     }
     let whole = AssertUnwindSafe(|| {
         let mut guard = machine();
         let machine = guard.as_mut().ok_or(Code::UNKNOWN)?;
-        machine.begin_call(name)?;
+        name.map_or(Ok(()), |name| machine.begin_call(name))?;
         machine.checked(needs, op)
     });
-    match catch_unwind(whole) {
-        Ok(Ok(())) => Code::SUCCESS,
-        Ok(Err(code)) => code,
-        Err(_) => Code::UNKNOWN,
-    }
+    catch_unwind(whole).unwrap_or(Err(Code::UNKNOWN))
 }
 
 /// Defines entry points, and the table by which `cuGetProcAddress` finds them.

@@ -4,6 +4,8 @@
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use crate::ipc;
+
 static BEGUN: AtomicBool = AtomicBool::new(false);
 static WATCH: Once = Once::new();
 /// The process that called `cuInit`; 0 is none.
@@ -15,6 +17,9 @@ unsafe extern "C" {
 
 extern "C" fn begin() {
     BEGUN.store(true, Ordering::Relaxed);
+    if !is_forked() {
+        ipc::remove_all();
+    }
 }
 
 /// Asks to be told, once. What the program registers later with the C library runs before, and may still call.

@@ -23,22 +23,36 @@
 //!   copies out of it returns, and filled when one that copies into it does.
 //! - **Faults** of work are sticky: every later call in a context of the device fails with the same, until the context
 //!   has ended. What the program gives back then is gone from the books, so that leaks can still be told.
-//! - **Kernels** are functions of the host: an image is a text of the simulator's format. PTX and binaries are refused
-//!   as a device refuses what is not for it.
+//! - **Kernels** are functions of the host: an image is a text of the simulator's format, which names those that every
+//!   device has and those that the program has registered. PTX and binaries are refused as a device refuses what is not
+//!   for it.
+//! - **Processes** share memory of `cuMemAlloc` and events by handles, and physical memory by file descriptors: the
+//!   bytes of what is exported lie in files. Who waits for another process's event sleeps until that process has run
+//!   the work; in `manual` completion somebody there has to wait for it, or ask.
 //!
 //! # What it does not do
+//! Kernels and host functions run inside the call that makes their stream go on, on its thread and with the machine
+//! locked: one that waits for what the program does after that call waits for itself. Kernels do not reach memory of the
+//! host. Mappings are whole, and access to them is for reading and writing.
+//!
 //! Managed memory, memory pools beside the default ones, arrays, textures, graphs made node by node, launch
-//! attributes, per-thread variants of entry points (`CU_STREAM_PER_THREAD` works as a stream). These entry points are
-//! not there, or answer `CUDA_ERROR_NOT_SUPPORTED`.
+//! attributes, per-thread variants of entry points (`CU_STREAM_PER_THREAD` works as a stream). What cudarc asks for
+//! of it refuses; the rest is not there.
 //!
 //! # For tests
 //! Beside CUDA's functions there are, to be found by name: `cuda_standin_reset`, `cuda_standin_live_handles`,
 //! `cuda_standin_live_contexts`, `cuda_standin_swept_handles`, `cuda_standin_fail`, `cuda_standin_fail_clear`,
-//! `cuda_standin_lose`, `cuda_standin_calls`, `cuda_standin_complete_all` (`exports/control.rs` says what each does).
+//! `cuda_standin_lose`, `cuda_standin_calls`, `cuda_standin_complete_all`, `cuda_standin_register_kernel`.
+//! `include/cuda_standin.h` says what each does.
+
+// Memory and events pass between processes by what Unix has.
+#![cfg(unix)]
 
 mod abi;
 mod entry;
 mod environment;
 mod exit;
 mod exports;
+mod ipc;
+mod kernels;
 mod machine;

@@ -20,6 +20,7 @@ const TESTS: &[(&str, &str, &str)] = &[
     ("crates/c10-cuda", "it", "real::"),
     ("crates/c10-cuda-capi", "it", ""),
     ("examples/cuda-alone", "it", ""),
+    ("benches/cuda_check", "it", ""),
 ];
 
 /// Builds it, and gives the folder to be named in `LD_LIBRARY_PATH`.

@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use c10_cuda::driver::sim::{RaceKind, SimConfig, SimDriver};
-use c10_cuda::driver::{CaptureMode, Driver, EventFlags, Result, Status, StreamHandle};
+use c10_cuda::driver::{CaptureMode, CaptureState, Driver, EventFlags, Result, Status, StreamHandle};
 
 use crate::support::{MIB, copy, fill, free, read, upload};
 
@@ -163,4 +163,19 @@ fn an_event_of_another_process_is_the_same_event() {
     assert_eq!(status(two.event_query(opened)), Status::InvalidHandle, "whose it was has ended it");
     two.event_destroy(opened).unwrap();
     assert_eq!(status(two.event_open(0, &handle)), Status::InvalidHandle);
+}
+
+#[test]
+fn the_default_stream_waits_for_no_capture() {
+    let sim = SimDriver::new(SimConfig::with_devices(2, 64 * MIB));
+    let (ptr, made) = (sim.malloc(0, 64).unwrap(), sim.stream_create(0, 0).unwrap());
+    sim.stream_begin_capture(OWN, CaptureMode::Relaxed).unwrap();
+    fill(&*sim, ptr, 1, 64, made).unwrap();
+    fill(&*sim, ptr, 1, 64, StreamHandle::default_of(1)).unwrap();
+    assert_eq!(sim.capture_state(OWN).unwrap(), CaptureState::Active { id: 1 });
+    assert_eq!(status(fill(&*sim, ptr, 2, 64, S0)), Status::CaptureUnsupported);
+    assert_eq!(status(sim.malloc_async(64, S0)), Status::CaptureUnsupported);
+    assert_eq!(sim.pending(), 2);
+    assert_eq!(status(sim.stream_end_capture(OWN)), Status::CaptureInvalidated);
+    fill(&*sim, ptr, 2, 64, S0).unwrap();
 }

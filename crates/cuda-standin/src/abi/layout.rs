@@ -52,6 +52,11 @@ pub(crate) struct LaunchConfigC {
     pub(crate) attribute_count: u32,
 }
 
+/// `CUipcMemHandle` and `CUipcEventHandle`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IpcBytes(pub(crate) [u8; 64]);
+
 /// `CUuuid`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

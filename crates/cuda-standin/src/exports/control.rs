@@ -3,6 +3,7 @@
 use crate::abi::{Code, Text};
 use crate::entry::machine;
 use crate::environment::Settings;
+use crate::kernels;
 
 /// What a refused argument is answered with where 0 says that it went well.
 const REFUSED: u32 = u32::MAX;
@@ -77,6 +78,16 @@ controls! {
     /// How many calls of CUDA's functions there have been.
     fn cuda_standin_calls() -> u64 {
         machine().as_ref().map_or(0, |machine| machine.calls)
+    }
+
+    /// Says what functions of a name do, in modules that are loaded from here on. 0 says that it is so.
+    fn cuda_standin_register_kernel(
+        name: Text<'_>,
+        accesses: Option<kernels::Accesses>,
+        body: Option<kernels::Body>
+    ) -> u32 {
+        let (Ok(name), Some(accesses), Some(body)) = (name.to_str(), accesses, body) else { return REFUSED };
+        kernels::register(name, accesses, body).map_or(REFUSED, |()| 0)
     }
 
     /// Runs all work that has been issued.

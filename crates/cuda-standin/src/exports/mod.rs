@@ -1,5 +1,6 @@
 //! The entry points, by subject, under the names and with the arguments of CUDA's driver.
 
+mod absent;
 mod captures;
 mod contexts;
 mod control;
@@ -9,6 +10,7 @@ mod events;
 mod fills;
 mod functions;
 mod graphs;
+mod ipc;
 mod launches;
 mod library;
 mod memory;
@@ -34,11 +36,14 @@ const TABLES: &[&[Symbol]] = &[
     pointers::TABLE,
     streams::TABLE,
     events::TABLE,
+    events::WAITING,
     captures::TABLE,
     graphs::TABLE,
     modules::TABLE,
     functions::TABLE,
     launches::TABLE,
+    ipc::TABLE,
+    absent::TABLE,
 ];
 
 /// Where an entry point is, by its full name.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use c10_core::DeviceIndex;
 use c10_cuda::driver::{Driver, StreamHandle};
 
-use super::{Machine, current};
+use super::{AllocationKind, Machine, current};
 use crate::abi::{Code, Handle, Outcome};
 
 /// A context.
@@ -151,8 +151,11 @@ impl Machine {
         for exec in self.execs.handles(|exec| exec.context == context) {
             let _gone = self.destroy_exec(exec);
         }
-        for ptr in self.memory.of_context(context) {
-            let _gone = self.free(ptr, StreamHandle::default_of(device));
+        for (ptr, kind) in self.memory.of_context(context) {
+            let _gone = match kind {
+                AllocationKind::Opened => self.close_allocation(ptr),
+                _ => self.free(ptr, StreamHandle::default_of(device)),
+            };
         }
         for (address, registered) in self.memory.host_of_context(context) {
             let _gone = if registered { self.unregister_host(address) } else { self.free_host(address) };

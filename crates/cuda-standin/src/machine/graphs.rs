@@ -73,7 +73,11 @@ impl Machine {
 
     pub(crate) fn instantiate(&mut self, graph: Handle, flags: u64) -> Outcome<Handle> {
         const KNOWN: u64 = 0xf;
-        if flags & !KNOWN != 0 {
+        const AUTO_FREE_ON_LAUNCH: u64 = 1;
+        const DEVICE_LAUNCH: u64 = 4;
+        // What a device is to launch cannot have memory of its own freed.
+        let both = AUTO_FREE_ON_LAUNCH | DEVICE_LAUNCH;
+        if flags & !KNOWN != 0 || flags & both == both {
             return Err(Code::INVALID_VALUE);
         }
         let (context, _) = self.current_context()?;

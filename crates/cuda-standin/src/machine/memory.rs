@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use c10_cuda::driver::{Driver, StreamHandle};
 
+use super::shares::Share;
 use super::virtual_memory::{Mapping, Physical};
 use super::{Machine, OnStream, Table, is_device_address};
 use crate::abi::{Code, Handle, Outcome};
@@ -15,6 +16,8 @@ pub(crate) enum AllocationKind {
     Plain,
     /// Out of a memory pool.
     Pooled,
+    /// Another process's, opened.
+    Opened,
     /// In a capture: an address for a graph, which is not counted as live.
     Graph,
 }
@@ -26,6 +29,17 @@ pub(crate) struct Allocation {
     pub(crate) bytes: u64,
     pub(crate) kind: AllocationKind,
     pub(crate) id: u64,
+    pub(crate) share: Option<Share>,
+}
+
+impl Allocation {
+    /// How often the program has to give it back.
+    fn times(&self) -> usize {
+        match self.share {
+            Some(Share::Opened(_, times)) => times as usize,
+            _ => 1,
+        }
+    }
 }
 
 /// Host memory that the driver gave, or was told of.
@@ -63,7 +77,8 @@ impl Default for Memory {
 impl Memory {
     /// How many things the program holds.
     pub(crate) fn live(&self) -> u64 {
-        let allocations = self.allocations.values().filter(|a| a.kind != AllocationKind::Graph).count();
+        let held = self.allocations.values().filter(|a| a.kind != AllocationKind::Graph);
+        let allocations: usize = held.map(Allocation::times).sum();
         let physical: u64 = self.physical.iter().map(|(_, physical)| u64::from(physical.holds)).sum();
         (allocations + self.host.len() + self.reservations.len()) as u64 + physical
     }
@@ -104,10 +119,10 @@ impl Memory {
         self.host_at(address).is_some_and(|(base, found)| address.saturating_add(bytes) - base <= found.bytes)
     }
 
-    /// The addresses of a context's allocations.
-    pub(super) fn of_context(&self, context: Handle) -> Vec<u64> {
+    /// Allocations of a context, as address and kind; one that was opened stands as often as it was.
+    pub(super) fn of_context(&self, context: Handle) -> Vec<(u64, AllocationKind)> {
         let of = self.allocations.iter().filter(|(_, allocation)| allocation.context == context);
-        of.map(|(&at, _)| at).collect()
+        of.flat_map(|(&at, allocation)| vec![(at, allocation.kind); allocation.times()]).collect()
     }
 
     /// Host memory of a context, and whether it was registered.
@@ -120,7 +135,7 @@ impl Memory {
 impl Machine {
     pub(super) fn note_allocation(&mut self, at: u64, (context, bytes): (Handle, u64), kind: AllocationKind) {
         let id = self.next_number();
-        self.memory.allocations.insert(at, Allocation { context, bytes, kind, id });
+        self.memory.allocations.insert(at, Allocation { context, bytes, kind, id, share: None });
     }
 
     pub(crate) fn malloc(&mut self, bytes: u64) -> Outcome<u64> {
@@ -154,7 +169,7 @@ impl Machine {
                 self.free_async_promised(ptr, on)?;
             }
             Some(AllocationKind::Graph) => self.free_async_promised(ptr, on)?,
-            None => return Err(Code::INVALID_VALUE),
+            Some(AllocationKind::Opened) | None => return Err(Code::INVALID_VALUE),
         }
         self.memory.allocations.remove(&ptr);
         Ok(())

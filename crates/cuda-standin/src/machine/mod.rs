@@ -9,6 +9,7 @@ mod memory;
 mod modules;
 mod plan;
 mod promised;
+mod shares;
 mod streams;
 mod table;
 mod virtual_memory;
@@ -33,7 +34,7 @@ use plan::Plan;
 pub(crate) use promised::{HostFunction, StreamCallback};
 pub(crate) use streams::{Event, OnStream, Stream, StreamKind};
 pub(crate) use table::Table;
-pub(crate) use virtual_memory::PINNED;
+pub(crate) use virtual_memory::{FILE_DESCRIPTOR, PINNED};
 
 /// The machine, and its books. The handles and addresses that the program holds mean nothing but by these.
 #[derive(Debug)]
@@ -145,7 +146,11 @@ impl Machine {
     }
 
     /// Runs an operation when what it needs is there.
-    pub(crate) fn checked(&mut self, needs: Needs, op: impl FnOnce(&mut Self) -> Outcome) -> Outcome {
+    pub(crate) fn checked<R>(
+        &mut self,
+        needs: Needs,
+        op: impl FnOnce(&mut Self) -> Outcome<R>,
+    ) -> Outcome<R> {
         if needs != Needs::Nothing && !self.initialized {
             return Err(Code::NOT_INITIALIZED);
         }

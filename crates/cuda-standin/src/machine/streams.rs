@@ -7,6 +7,7 @@ use c10_cuda::driver::{CaptureState, Driver, EventFlags, EventHandle, StreamHand
 
 use super::Machine;
 use crate::abi::{Code, Handle, Outcome};
+use crate::ipc::SharedEvent;
 
 /// A stream that the program made.
 #[derive(Debug)]
@@ -35,8 +36,11 @@ impl Stream {
 pub(crate) struct Event {
     pub(crate) context: Handle,
     pub(crate) sim: EventHandle,
+    pub(crate) flags: u32,
     /// Where it was last recorded: that stream goes on when it is asked.
     pub(crate) recorded_on: Option<StreamHandle>,
+    /// What other processes see of it.
+    pub(crate) shared: Option<SharedEvent>,
 }
 
 impl Event {
@@ -146,7 +150,7 @@ impl Machine {
             interprocess: has(Event::INTERPROCESS),
         };
         let sim = self.sim.event_create(found.device, sim_flags)?;
-        Ok(self.events.insert(Event { context, sim, recorded_on: None }))
+        Ok(self.events.insert(Event { context, sim, flags, recorded_on: None, shared: None }))
     }
 
     pub(crate) fn destroy_event(&mut self, event: Handle) -> Outcome {
@@ -166,9 +170,10 @@ impl Machine {
     /// What comes before work is issued: the waits between the legacy default stream and blocking ones.
     pub(crate) fn before_work(&mut self, on: OnStream) -> Outcome {
         match on.kind {
-            StreamKind::NonBlocking => Ok(()),
+            // The simulator's per-thread streams keep order with the default one by themselves.
+            StreamKind::NonBlocking | StreamKind::PerThread => Ok(()),
             StreamKind::Legacy => self.before_legacy(on),
-            StreamKind::Blocking | StreamKind::PerThread => self.after_legacy(on),
+            StreamKind::Blocking => self.after_legacy(on),
         }
     }
 
@@ -247,11 +252,11 @@ impl Machine {
         Ok(())
     }
 
-    /// An event has been recorded.
-    pub(crate) fn recorded(&mut self, event: Handle, on: OnStream, captured: bool) -> Outcome {
-        let found = self.events.get_mut(event)?;
-        found.recorded_on = (!captured).then_some(on.sim);
-        Ok(())
+    /// An event has been recorded: in a capture it stands for a node, unless it is recorded for what is outside.
+    pub(crate) fn recorded(&mut self, event: Handle, on: OnStream, external: bool) -> Outcome {
+        let captures = self.is_capturing(on)?;
+        self.events.get_mut(event)?.recorded_on = (!captures).then_some(on.sim);
+        if captures && !external { Ok(()) } else { self.tell_when_over(event, on, captures) }
     }
 
     /// Lets a stream go on after it was asked and was not done: a program that asks in a loop gets to the end.

@@ -2,6 +2,8 @@
 //! physical memory is mapped whole.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::sync::Arc;
 
 use c10_core::DeviceIndex;
 use c10_cuda::driver::{DevicePtr, Driver, PhysHandle};
@@ -19,6 +21,8 @@ pub(crate) struct Physical {
     pub(crate) maps: u32,
     /// The handle types with which it was made.
     pub(crate) handle_types: u32,
+    /// Where its bytes lie once it has been exported.
+    pub(crate) file: Option<Arc<File>>,
 }
 
 /// Physical memory behind addresses.
@@ -79,7 +83,7 @@ impl Machine {
         let device = self.described(prop)?;
         let sim = self.sim.create(device, bytes)?;
         let handle_types = prop.handle_types;
-        Ok(self.memory.physical.insert(Physical { sim, holds: 1, maps: 0, handle_types }))
+        Ok(self.memory.physical.insert(Physical { sim, holds: 1, maps: 0, handle_types, file: None }))
     }
 
     /// The physical memory of a handle that the program holds.

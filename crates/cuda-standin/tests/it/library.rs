@@ -60,3 +60,50 @@ fn null_where_a_result_goes_is_an_invalid_value() {
     let nowhere = std::ptr::null_mut::<i32>();
     assert_eq!(call!(cuDeviceGetCount(nowhere => *mut i32)), INVALID_VALUE);
 }
+
+/// What cudarc's wrappers resolve: a name that is not there is a panic of theirs.
+#[test]
+fn cudarc_finds_what_it_resolves() {
+    let names = "cuCtxCreate_v3 cuCtxCreate_v4 cuCtxDestroy_v2 cuCtxGetCacheConfig \
+        cuCtxGetCurrent cuCtxGetLimit cuCtxGetStreamPriorityRange cuCtxSetCacheConfig \
+        cuCtxSetCurrent cuCtxSetFlags cuCtxSetLimit cuCtxSynchronize \
+        cuDestroyExternalMemory cuDeviceGet cuDeviceGetAttribute cuDeviceGetCount \
+        cuDeviceGetDefaultMemPool cuDeviceGetMemPool cuDeviceGetName cuDeviceGetUuid \
+        cuDeviceGetUuid_v2 cuDevicePrimaryCtxRelease_v2 cuDevicePrimaryCtxRetain cuDeviceSetMemPool \
+        cuDeviceTotalMem_v2 cuEventCreate cuEventDestroy_v2 cuEventElapsedTime \
+        cuEventElapsedTime_v2 cuEventQuery cuEventRecord cuEventSynchronize \
+        cuExternalMemoryGetMappedBuffer cuFuncGetAttribute cuFuncSetAttribute cuFuncSetCacheConfig \
+        cuGetErrorName cuGetErrorString cuGraphDestroy cuGraphExecDestroy \
+        cuGraphInstantiateWithFlags cuGraphLaunch cuGraphUpload cuImportExternalMemory \
+        cuInit cuLaunchCooperativeKernel cuLaunchHostFunc cuLaunchKernel \
+        cuMemAdvise_v2 cuMemAllocAsync cuMemAllocFromPoolAsync cuMemAllocManaged \
+        cuMemAlloc_v2 cuMemFreeAsync cuMemFreeHost cuMemFree_v2 \
+        cuMemGetInfo_v2 cuMemHostAlloc cuMemPoolCreate cuMemPoolDestroy \
+        cuMemPoolGetAttribute cuMemPoolSetAttribute cuMemPoolTrimTo cuMemPrefetchAsync_v2 \
+        cuMemcpyDtoDAsync_v2 cuMemcpyDtoD_v2 cuMemcpyDtoHAsync_v2 cuMemcpyDtoH_v2 \
+        cuMemcpyHtoDAsync_v2 cuMemcpyHtoD_v2 cuMemcpyPeerAsync cuMemsetD8Async \
+        cuMemsetD8_v2 cuModuleGetFunction cuModuleGetGlobal_v2 cuModuleLoad \
+        cuModuleLoadData cuModuleUnload cuOccupancyAvailableDynamicSMemPerBlock cuOccupancyMaxActiveBlocksPerMultiprocessor \
+        cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags cuOccupancyMaxActiveClusters cuOccupancyMaxPotentialBlockSize cuOccupancyMaxPotentialBlockSizeWithFlags \
+        cuOccupancyMaxPotentialClusterSize cuProfilerStart cuProfilerStop cuStreamAttachMemAsync \
+        cuStreamBeginCapture_v2 cuStreamCreate cuStreamCreateWithPriority cuStreamDestroy_v2 \
+        cuStreamEndCapture cuStreamIsCapturing cuStreamSynchronize cuStreamWaitEvent";
+    for name in names.split_whitespace() {
+        assert!(!function::<*mut c_void>(name).is_null());
+    }
+}
+
+#[test]
+fn what_a_device_cannot_do_is_refused() {
+    let rig = Rig::new(1);
+    const NOT_SUPPORTED: u32 = 801;
+    let managed = |bytes: usize| call!(cuMemAllocManaged(&mut 0 => *mut u64, bytes => usize, 1 => u32));
+    assert_eq!(managed(64), NOT_SUPPORTED);
+    assert_eq!(managed(0), INVALID_VALUE);
+    let mut can = 9;
+    assert_eq!(call!(cuDeviceGetAttribute(&mut can => *mut i32, 83 => u32, 0 => i32)), SUCCESS);
+    assert_eq!(can, 0, "the device says that it has no managed memory");
+    let ptr = rig.malloc(64);
+    assert_eq!(call!(cuMemPrefetchAsync(ptr => u64, 64 => usize, 0 => i32, 0 => u64)), INVALID_VALUE);
+    rig.free(ptr);
+}

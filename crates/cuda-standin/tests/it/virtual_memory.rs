@@ -2,7 +2,7 @@
 
 use crate::rig::{INVALID_VALUE, Rig, SUCCESS, call};
 
-const UNIT: usize = 2 << 20;
+pub(crate) const UNIT: usize = 2 << 20;
 
 /// `CUmemAllocationProp` of memory of a device.
 #[repr(C)]
@@ -21,11 +21,25 @@ struct Access {
     flags: u32,
 }
 
-fn create(device: i32, bytes: usize) -> (u32, u64) {
-    let prop = Prop { kind: 1, handle_types: 0, location: [1, device], meta: 0, flags: 0 };
+/// Physical memory of a device: the result, and the handle.
+pub(crate) fn create(device: i32, bytes: usize, handle_types: u32) -> (u32, u64) {
+    let prop = Prop { kind: 1, handle_types, location: [1, device], meta: 0, flags: 0 };
     let mut handle = 0;
     let made = call!(cuMemCreate(&mut handle => *mut u64, bytes => usize, &prop => *const Prop, 0 => u64));
     (made, handle)
+}
+
+/// Maps a unit of physical memory in a range of its own, with access for device 0.
+pub(crate) fn map(handle: u64) -> u64 {
+    let mut base = 0u64;
+    let reserved =
+        call!(cuMemAddressReserve(&mut base => *mut u64, UNIT => usize, 0 => usize, 0 => u64, 0 => u64));
+    assert_eq!(reserved, SUCCESS);
+    assert_eq!(call!(cuMemMap(base => u64, UNIT => usize, 0 => usize, handle => u64, 0 => u64)), SUCCESS);
+    let access = Access { location: [1, 0], flags: 3 };
+    let set = call!(cuMemSetAccess(base => u64, UNIT => usize, &access => *const Access, 1 => usize));
+    assert_eq!(set, SUCCESS);
+    base
 }
 
 #[test]
@@ -39,7 +53,7 @@ fn memory_is_mapped_used_and_given_back() {
     let reserved =
         call!(cuMemAddressReserve(&mut base => *mut u64, 4 * UNIT => usize, 0 => usize, 0 => u64, 0 => u64));
     assert_eq!(reserved, SUCCESS);
-    let (made, handle) = create(0, 2 * UNIT);
+    let (made, handle) = create(0, 2 * UNIT, 0);
     assert_eq!(made, SUCCESS);
     assert_eq!(call!(cuMemMap(base => u64, 2 * UNIT => usize, 0 => usize, handle => u64, 0 => u64)), SUCCESS);
     let access = Access { location: [1, 0], flags: 3 };
@@ -80,8 +94,8 @@ fn memory_is_mapped_used_and_given_back() {
 #[test]
 fn sizes_that_are_no_units_are_refused() {
     let _rig = Rig::new(1);
-    assert_eq!(create(0, UNIT + 1).0, INVALID_VALUE);
-    assert_ne!(create(5, UNIT).0, SUCCESS);
+    assert_eq!(create(0, UNIT + 1, 0).0, INVALID_VALUE);
+    assert_ne!(create(5, UNIT, 0).0, SUCCESS);
     let reserved =
         call!(cuMemAddressReserve(&mut 0 => *mut u64, 100 => usize, 0 => usize, 0 => u64, 0 => u64));
     assert_eq!(reserved, INVALID_VALUE);

@@ -52,12 +52,12 @@ fn overlap_simulated() {
 
 #[test]
 fn graph() {
-    ends_with(GRAPH, &[], "updated, launched once more, and the result is right");
+    ends_with(GRAPH, &[], "updated, replayed once more, and the result is right");
 }
 
 #[test]
 fn graph_simulated() {
-    ends_with(GRAPH, &["--sim"], "updated, launched once more, and the result is right");
+    ends_with(GRAPH, &["--sim"], "updated, replayed once more, and the result is right");
 }
 
 #[test]

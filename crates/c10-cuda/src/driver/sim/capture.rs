@@ -8,7 +8,6 @@
 //! What a node would do is kept with it ([`node`](super::node)), for graphs that are launched
 //! ([`graph`](super::graph)).
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
@@ -101,12 +100,12 @@ impl Capture {
         self.thread == thread || (self.mode == CaptureMode::Global && mode == CaptureMode::Global)
     }
 
-    /// These nodes, and all that come before them.
-    fn before(&self, ends: &[NodeId]) -> BTreeSet<NodeId> {
-        let mut seen = BTreeSet::new();
+    /// Which nodes these are, and which come before them.
+    fn before(&self, ends: &[NodeId]) -> Vec<bool> {
+        let mut seen = vec![false; self.graph.nodes.len()];
         let mut todo = ends.to_vec();
         while let Some(node) = todo.pop() {
-            if seen.insert(node) {
+            if !std::mem::replace(&mut seen[node.index()], true) {
                 todo.extend(&self.graph.nodes[node.index()].dependencies);
             }
         }
@@ -183,10 +182,10 @@ impl State {
         self.membership(stream).map(|membership| membership.capture)
     }
 
-    /// The nodes that come before what a capturing stream holds next.
-    pub(super) fn captured_before(&mut self, stream: Id) -> BTreeSet<NodeId> {
+    /// Which nodes come before what a capturing stream holds next, by their places.
+    pub(super) fn captured_before(&mut self, stream: Id) -> Vec<bool> {
         let Some(Membership { capture, dependencies }) = self.membership(stream).cloned() else {
-            return BTreeSet::new();
+            return Vec::new();
         };
         self.captures.active(capture).map(|capture| capture.before(&dependencies)).unwrap_or_default()
     }
@@ -294,7 +293,7 @@ impl State {
         }
         let capture = self.captures.active.remove(at);
         self.streams.iter_mut().filter(|s| s.is_in(capture.number)).for_each(|s| s.capture = None);
-        let joined = capture.before(&membership.dependencies).len() == capture.graph.nodes.len();
+        let joined = capture.before(&membership.dependencies).into_iter().all(|before| before);
         if capture.invalid || !joined {
             self.drop_graph_memory(capture.number);
             self.end_nodes(capture.graph.nodes);

@@ -25,7 +25,7 @@ impl State {
             self.add_node(id, NodeWork::Copy { dst, src, bytes }, cost);
             return Ok(());
         }
-        self.order_with_default(id);
+        self.order_with_default(id)?;
         let ends = || [(&src, false), (&dst, true)].into_iter();
         let device = ends().filter_map(|(end, write)| end.on_device(bytes, write));
         let host = ends().filter_map(|(end, write)| end.on_host(bytes, write));
@@ -48,7 +48,7 @@ impl State {
         if self.captures(id)? {
             self.add_node(id, NodeWork::Fill { dst, value, bytes }, device_cost(bytes));
         } else {
-            self.order_with_default(id);
+            self.order_with_default(id)?;
             self.watch_issue(id, "fill", false, [Touched { ptr: dst, bytes, write: true }], []);
             self.issue(id, Item::Fill { dst, value, bytes }, device_cost(bytes), 0);
         }
@@ -63,6 +63,9 @@ impl State {
     ) -> Result<(), Status> {
         let id = self.stream_id(on)?;
         let captures = self.captures(id)?;
+        if !captures {
+            self.order_with_default(id)?;
+        }
         let kernel = kernel.take().ok_or(Status::InvalidValue)?;
         let used = || touched(&kernel.reads, &kernel.writes);
         let cost = device_cost(used().fold(0u64, |sum, range| sum.saturating_add(range.bytes)));
@@ -70,7 +73,6 @@ impl State {
             self.add_node(id, NodeWork::Kernel(Arc::new(Mutex::new(kernel))), cost);
             return Ok(());
         }
-        self.order_with_default(id);
         self.watch_issue(id, kernel.name, false, used(), []);
         self.issue(id, Item::Kernel(Box::new(kernel)), cost, 0);
         Ok(())

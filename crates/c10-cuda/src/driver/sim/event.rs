@@ -121,7 +121,7 @@ impl State {
         let record = match self.captured_record(on)? {
             Some(captured) => Record::Captured(captured),
             None => {
-                self.order_with_default(on);
+                self.order_with_default(on)?;
                 self.watch(|races| races.records(on, stream.device, id.raw()));
                 let (place, end_ns) = self.issue(on, Item::Record, 0, 0);
                 Record::Eager(Recorded { stream: on, place, end_ns })

@@ -96,9 +96,10 @@ impl State {
         let id = self.exec_id(exec)?;
         let stream = self.stream_id(on)?;
         self.forbid_on_capturing(stream)?;
+        self.forbid_implicit_order(stream)?;
         let nodes = self.execs.get(id).ok_or(Status::InvalidHandle)?.nodes.clone();
         self.back_graph_memory(&nodes)?;
-        self.order_with_default(stream);
+        self.order_with_default(stream)?;
         self.issue(stream, Item::Upload, 0, 0);
         Ok(())
     }
@@ -131,9 +132,10 @@ impl State {
             return Err(Status::InvalidValue);
         }
         self.check_graph_memory(&nodes)?;
+        self.forbid_implicit_order(stream)?;
         self.back_graph_memory(&nodes)?;
         // Nothing fails from here on.
-        self.order_with_default(stream);
+        self.order_with_default(stream)?;
         if let Some((on, place)) = last.filter(|(on, place)| *on != stream && !self.has_run(*on, *place)) {
             self.issue(stream, Item::Wait { stream: on, place }, 0, self.free_at(on));
         }

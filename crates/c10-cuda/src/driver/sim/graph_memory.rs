@@ -11,7 +11,7 @@ use std::sync::Arc;
 use c10_core::DeviceIndex;
 
 use super::mem_pool::Pooled;
-use super::memory::Allocation;
+use super::memory::{Allocation, Memory};
 use super::node::{Node, NodeWork};
 use super::slab::Id;
 use super::state::State;
@@ -47,13 +47,7 @@ impl State {
         extent: u64,
     ) -> Result<DevicePtr, Status> {
         let graph = self.captured_in(stream).ok_or(Status::CaptureInvalidated)?;
-        let freed = self.memory.graph_ranges.values().any(|r| r.graph == graph && r.freed_at.is_some());
-        let before = if freed { self.captured_before(stream) } else { BTreeSet::new() };
-        let serves = |range: &GraphRange| {
-            (range.graph, range.extent, range.device) == (graph, extent, device)
-                && range.freed_at.is_some_and(|free| before.contains(&free))
-        };
-        let again = self.memory.graph_ranges.iter().find(|(_, range)| serves(range)).map(|(at, _)| *at);
+        let again = self.freed_before(stream, graph, device, extent);
         let at = match again {
             Some(at) => at,
             None => {
@@ -62,11 +56,24 @@ impl State {
                 at
             }
         };
+        self.memory.graph_freed.remove(&(graph, extent, at));
         let range = GraphRange { device, extent, graph, bytes, freed_at: None, given_up: false };
         self.memory.graph_ranges.insert(at, range);
         self.add_node(stream, NodeWork::Alloc { at, bytes }, 0);
         self.note_pool("graph_malloc", device, at, bytes, None);
         Ok(DevicePtr(at))
+    }
+
+    /// The lowest address of that length that a capture has freed before what the stream holds next.
+    fn freed_before(&mut self, stream: Id, graph: u64, device: DeviceIndex, extent: u64) -> Option<u64> {
+        let freed = self.memory.graph_freed.range((graph, extent, 0)..=(graph, extent, u64::MAX));
+        let freed: Vec<u64> = freed.map(|(.., at)| *at).collect();
+        let before = if freed.is_empty() { return None } else { self.captured_before(stream) };
+        let comes_before = |node: NodeId| before.get(node.index()).is_some_and(|before| *before);
+        freed.into_iter().find(|at| {
+            let range = self.memory.graph_ranges.get(at).filter(|range| range.device == device);
+            range.and_then(|range| range.freed_at).is_some_and(comes_before)
+        })
     }
 
     /// Gives memory of a graph back; a node where the stream captures. `None` when it is no such memory.
@@ -83,10 +90,14 @@ impl State {
             let node = self.add_node(stream, NodeWork::Free { at }, 0);
             freed_at = if own { node } else { freed_at };
         } else if lives {
+            self.order_with_default(stream)?;
             self.free_graph_life(at, stream);
         }
         if let Some(range) = self.memory.graph_ranges.get_mut(&at) {
             (range.freed_at, range.given_up) = (freed_at, true);
+        }
+        if captures && own {
+            self.memory.graph_freed.insert((range.graph, range.extent, at));
         }
         self.note_pool("graph_free", range.device, at, range.extent, None);
         self.release_graph_memory();
@@ -103,7 +114,6 @@ impl State {
     /// Ends the present life behind what the stream holds.
     fn free_graph_life(&mut self, at: u64, stream: Id) {
         let Some(bytes) = self.graph_life(at) else { return };
-        self.order_with_default(stream);
         self.watch_pool(stream, "free_async", at, bytes);
         let (place, _) = self.issue(stream, Item::Free, 0, 0);
         self.end_graph_life(at, stream, place);
@@ -216,6 +226,9 @@ impl State {
             *holds -= 1;
             if *holds == 0 {
                 self.graph_holds.remove(&graph);
+                if self.memory.graph_ranges.values().any(|range| range.graph == graph) {
+                    self.memory.graphs_gone.insert(graph);
+                }
                 self.release_graph_memory();
             }
         }
@@ -223,17 +236,21 @@ impl State {
 
     /// Gives back what belongs to no graph any more, is given up and in no use.
     pub(super) fn release_graph_memory(&mut self) {
+        if self.memory.graphs_gone.is_empty() {
+            return;
+        }
         let over = |at: u64| match self.memory.allocations.get(&at).and_then(|a| a.pooled.as_ref()) {
             Some(pooled) => pooled.freed.is_some_and(|(on, place)| self.has_run(on, place)),
             None => true,
         };
         let gone = |(at, range): &(&u64, &GraphRange)| {
-            !self.graph_holds.contains_key(&range.graph) && range.given_up && over(**at)
+            self.memory.graphs_gone.contains(&range.graph) && range.given_up && over(**at)
         };
         let gone: Vec<(u64, GraphRange)> =
             self.memory.graph_ranges.iter().filter(gone).map(|(at, range)| (*at, *range)).collect();
-        for (at, GraphRange { device, extent, .. }) in gone {
+        for (at, GraphRange { device, extent, graph, .. }) in gone {
             self.memory.graph_ranges.remove(&at);
+            self.memory.graph_freed.remove(&(graph, extent, at));
             if self.memory.allocations.remove(&at).is_some() {
                 self.watch(|races| races.pool_released(at, extent));
                 if let Ok(device) = self.device_mut(device) {
@@ -243,6 +260,8 @@ impl State {
             }
             self.give_addresses(at, extent);
         }
+        let Memory { graphs_gone, graph_ranges, .. } = &mut self.memory;
+        graphs_gone.retain(|graph| graph_ranges.values().any(|range| range.graph == *graph));
     }
 
     pub(super) fn graph_memory_info(&self, device: DeviceIndex) -> Result<MemPoolInfo, Status> {

@@ -142,7 +142,7 @@ impl State {
         if self.captures(stream)? {
             return self.malloc_in_graph(stream, on.device, bytes, extent);
         }
-        self.order_with_default(stream);
+        self.order_with_default(stream)?;
         let reused = self.reusable(on.device, extent, stream)?;
         let at = match reused {
             Some(at) => {
@@ -234,7 +234,7 @@ impl State {
         }
         // Memory of the device is not a graph's to give back.
         self.forbid_on_capturing(stream).map_err(|_| Status::InvalidValue)?;
-        self.order_with_default(stream);
+        self.order_with_default(stream)?;
         self.watch_pool(stream, "free_async", ptr.0, bytes);
         let (place, _) = self.issue(stream, Item::Free, 0, 0);
         self.end_life(ptr.0, (stream, place));
@@ -270,9 +270,7 @@ impl State {
 
     /// What a synchronising call of the device does to its pool.
     pub(super) fn release_beyond_threshold(&mut self, device: DeviceIndex) -> Result<(), Status> {
-        if !self.memory.graph_ranges.is_empty() {
-            self.release_graph_memory();
-        }
+        self.release_graph_memory();
         let pool = &self.device(device)?.pool;
         let keep = pool.release_threshold;
         if pool.freed.is_empty() || pool.reserved.now <= keep {

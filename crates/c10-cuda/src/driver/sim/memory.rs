@@ -1,6 +1,6 @@
 //! Memory that `malloc` gives: which ranges are live, and how much of a device is in use.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use c10_core::DeviceIndex;
 
@@ -59,6 +59,10 @@ pub(super) struct Memory {
     pub(super) physical: Slab<Physical>,
     /// What `malloc_async` gave graphs.
     pub(super) graph_ranges: BTreeMap<u64, GraphRange>,
+    /// Those that their own captures have freed, by graph, length and address.
+    pub(super) graph_freed: BTreeSet<(u64, u64, u64)>,
+    /// Graphs that are gone and have such ranges still.
+    pub(super) graphs_gone: BTreeSet<u64>,
     /// How many allocations and mappings have come to life.
     pub(super) births: u64,
     /// The devices that may reach the memory of each device's pool, by bit, beside that device.
@@ -74,6 +78,8 @@ impl Memory {
             mappings: BTreeMap::new(),
             physical: Slab::new(),
             graph_ranges: BTreeMap::new(),
+            graph_freed: BTreeSet::new(),
+            graphs_gone: BTreeSet::new(),
             births: 0,
             pool_access: [0; MAX_DEVICES],
         }

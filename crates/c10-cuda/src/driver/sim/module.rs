@@ -174,7 +174,7 @@ impl State {
             self.add_node(id, NodeWork::Function(call), cost_ns);
             return Ok(());
         }
-        self.order_with_default(id);
+        self.order_with_default(id)?;
         self.watch_issue(id, name, false, call.touched(), []);
         self.issue(id, Item::Function(call), cost_ns, 0);
         Ok(())

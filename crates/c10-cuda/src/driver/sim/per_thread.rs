@@ -2,7 +2,7 @@
 //!
 //! It is made when its thread first names it, and ends with the thread; what it holds still runs. Unlike the streams
 //! that a program makes it keeps order with the default stream of its device: what is issued on either runs behind
-//! what the other holds.
+//! what the other holds. So nothing can be issued on the default stream while a thread's captures.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -94,27 +94,37 @@ impl State {
         self.per_thread.of(device, self.process).ok_or(Status::InvalidHandle)
     }
 
-    /// Lets what is issued on a default stream next wait for what the other default streams of its device hold that it
-    /// keeps order with.
-    pub(super) fn order_with_default(&mut self, id: Id) {
-        if self.per_thread.0.is_empty() {
-            return;
-        }
-        let Some(stream) = self.streams.get(id) else { return };
-        let (device, process) = (stream.device, stream.process);
-        let Ok(of_device) = self.device(device) else { return };
-        let legacy = of_device.default_streams[process.index()];
-        let others: Vec<Id> = if id == legacy {
-            let of_device = self.per_thread.0.iter().filter(|of| (of.1, of.2) == (device, process));
-            of_device.map(|(.., id)| *id).collect()
-        } else if stream.is_per_thread() {
-            vec![legacy]
-        } else {
-            return;
-        };
-        for other in others {
+    /// Lets what is issued on a default stream next wait for what the others hold that it keeps order with.
+    pub(super) fn order_with_default(&mut self, id: Id) -> Result<(), Status> {
+        self.forbid_implicit_order(id)?;
+        for other in self.ordered_with(id) {
             self.wait_for_all(id, other);
         }
+        Ok(())
+    }
+
+    /// Refuses work of a default stream where one that captures would come before it.
+    pub(super) fn forbid_implicit_order(&mut self, id: Id) -> Result<(), Status> {
+        let mut result = Ok(());
+        for other in self.ordered_with(id) {
+            result = result.and(self.forbid_on_capturing(other));
+        }
+        result
+    }
+
+    /// The default streams that a stream keeps order with.
+    fn ordered_with(&self, id: Id) -> Vec<Id> {
+        let of_threads = &self.per_thread.0;
+        let stream = self.streams.get(id).filter(|_| !of_threads.is_empty());
+        let Some((device, process)) = stream.map(|stream| (stream.device, stream.process)) else {
+            return Vec::new();
+        };
+        let legacy = self.device(device).ok().map(|device| device.default_streams[process.index()]);
+        if legacy == Some(id) {
+            let of_device = of_threads.iter().filter(|of| (of.1, of.2) == (device, process));
+            return of_device.map(|(.., id)| *id).collect();
+        }
+        legacy.filter(|_| stream.is_some_and(StreamState::is_per_thread)).into_iter().collect()
     }
 
     /// Forgets a thread's stream that is gone.

@@ -208,7 +208,7 @@ impl State {
             Some(Record::Eager(recorded)) => *recorded,
         };
         self.forbid_outside_work(id)?;
-        self.order_with_default(id);
+        self.order_with_default(id)?;
         let key = self.event_key(event)?;
         self.watch(|races| races.waits(id, handle.device, key));
         // What has run, or stands before it in the same queue, need not be waited for; the time does.

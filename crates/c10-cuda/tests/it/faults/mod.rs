@@ -61,7 +61,9 @@ fn strike(program: &Program, call: &str, nth: u64, status: Status) {
 fn is_told(error: &Error, call: &str, status: Status) -> bool {
     match error.kind() {
         ErrorKind::OutOfMemory => error.out_of_memory().is_some() || error.driver().is_some(),
-        ErrorKind::Driver => error.driver().is_some_and(|e| e.call == call && e.status == status),
+        ErrorKind::Driver | ErrorKind::Capture => {
+            error.driver().is_some_and(|e| e.call == call && e.status == status)
+        }
         _ => false,
     }
 }
