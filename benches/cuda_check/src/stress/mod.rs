@@ -38,6 +38,9 @@ pub(crate) struct Args {
     /// The most that a thread holds, in MiB
     #[arg(long, default_value_t = 512)]
     mib: u64,
+    /// Tells the allocator of no other stream's use, to see that it is found
+    #[arg(long, hide = true)]
+    forget_streams: bool,
 }
 
 /// Counts of all threads.
@@ -61,6 +64,7 @@ pub(crate) fn run(args: &Args) -> Result {
         counts: Counts::default(),
         until: Instant::now() + Duration::from_secs_f64(args.seconds),
         most: args.mib << 20,
+        forgets: args.forget_streams,
         pools: cuda.config().backend == c10_cuda::Backend::Native,
         cuda,
     };
@@ -84,8 +88,9 @@ pub(crate) fn run(args: &Args) -> Result {
     if (allocated, reserved) != (0, 0) {
         return Err(format!("{allocated} bytes are held and {reserved} reserved when all is freed").into());
     }
-    if let Some(error) = shared.cuda.take_free_error(0)? {
-        return Err(format!("a free met: {error}").into());
+    let met = shared.cuda.take_free_error(0)?.or_else(|| shared.cuda.runtime().take_drop_error());
+    if let Some(error) = met {
+        return Err(format!("a free or a drop met: {error}").into());
     }
     Ok(())
 }

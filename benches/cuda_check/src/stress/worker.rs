@@ -24,6 +24,8 @@ pub(super) struct Shared {
     pub(super) until: Instant,
     /// The most bytes that a thread holds.
     pub(super) most: u64,
+    /// Whether the allocator is told of no other stream's use: then contents are wrong where work is late.
+    pub(super) forgets: bool,
     /// Whether the allocator has private pools.
     pub(super) pools: bool,
     pub(super) cuda: CachingAllocator,
@@ -183,7 +185,9 @@ impl<'a> Worker<'a> {
     fn copy_on(&mut self, stream: Stream, block: &Block) -> Result<Block, Failure> {
         let copy = self.new_block(block.bytes, block.tag, stream, false)?;
         copy.copy_from(block, self.shared)?;
-        self.shared.cuda.record_stream(&block.memory, stream)?;
+        if !self.shared.forgets {
+            self.shared.cuda.record_stream(&block.memory, stream)?;
+        }
         Ok(copy)
     }
 
