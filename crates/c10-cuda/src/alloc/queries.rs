@@ -26,7 +26,9 @@ impl CachingAllocator {
 
     /// Zeroes what only grows (`torch.cuda.reset_accumulated_memory_stats`).
     pub fn reset_accumulated_stats(&self, device: DeviceIndex) -> Result<()> {
-        self.device(device)?.lock().stats.reset_accumulated();
+        let mut locked = self.device(device)?.lock();
+        locked.stats.reset_accumulated();
+        locked.usage.reset_accumulated();
         Ok(())
     }
 
@@ -35,7 +37,11 @@ impl CachingAllocator {
         let own = self.device(device)?;
         match &self.0.async_pool {
             Some(pool) => pool.reset_peak_stats(device)?,
-            None => own.lock().stats.reset_peak(),
+            None => {
+                let mut locked = own.lock();
+                locked.stats.reset_peak();
+                locked.usage.reset_peak();
+            }
         }
         Ok(())
     }
@@ -63,8 +69,7 @@ impl CachingAllocator {
     /// [`memory_allocated`](Self::memory_allocated) and [`memory_reserved`](Self::memory_reserved) at one time.
     pub fn memory_in_use(&self, device: DeviceIndex) -> Result<(u64, u64)> {
         let locked = self.device(device)?.lock();
-        let stats = &locked.stats;
-        Ok((stats.allocated_bytes.all.current as u64, stats.reserved_bytes.all.current as u64))
+        Ok((locked.usage.allocated_bytes(), locked.stats.reserved_bytes.all.current as u64))
     }
 
     /// What the driver says of the device's memory (`torch.cuda.mem_get_info`). What is in use and not
@@ -207,7 +212,7 @@ impl CachingAllocator {
         let own = self.device(device)?;
         match &self.0.async_pool {
             Some(pool) => Ok(look(&pool.stats(device)?)),
-            None => Ok(look(&own.lock().stats)),
+            None => Ok(look(&own.lock().device_stats())),
         }
     }
 }

@@ -125,6 +125,12 @@ impl Memory {
         of.flat_map(|(&at, allocation)| vec![(at, allocation.kind); allocation.times()]).collect()
     }
 
+    /// Strikes what is of a context.
+    pub(super) fn forget_context(&mut self, context: Handle) {
+        self.allocations.retain(|_, allocation| allocation.context != context);
+        self.host.retain(|_, memory| memory.context != context);
+    }
+
     /// Host memory of a context, and whether it was registered.
     pub(super) fn host_of_context(&self, context: Handle) -> Vec<(u64, bool)> {
         let of = self.host.iter().filter(|(_, memory)| memory.context == context);
