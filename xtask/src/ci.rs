@@ -9,10 +9,6 @@ use crate::step::Steps;
 use crate::workspace::{cargo, libraries};
 use crate::{Result, conformance, doc, instructions, layers, test};
 
-/// What other crates of a build may ask cudarc for: its oldest and its newest CUDA, and the way of linking that is not
-/// ours. With each the real driver builds.
-const BESIDE_OURS: [&str; 3] = ["cuda-11040", "cuda-13040", "dynamic-linking"];
-
 /// Runs the whole check.
 ///
 /// # Errors
@@ -40,13 +36,6 @@ pub(crate) fn run() -> Result {
         let mut bare = cargo_with(&alone);
         bare.arg("--no-default-features");
         steps.command(&format!("{} alone, without its features", package.name), &mut bare)?;
-    }
-    for other in BESIDE_OURS {
-        let features = format!("cuda,cudarc/{other}");
-        steps.command(
-            &format!("c10-cuda where cudarc is asked for {other}"),
-            &mut cargo_with(&["check", "--package", "c10-cuda", "--features", &features]),
-        )?;
     }
     steps.step("conformance", conformance::check)?;
     steps.step("instructions of hot paths", instructions::check)?;
