@@ -8,6 +8,7 @@ use clap::Parser;
 
 mod asan;
 mod bench;
+mod beside_cudarc;
 mod ci;
 mod conformance;
 mod cuda;
