@@ -23,6 +23,7 @@ const LEAVES: &[&str] = &[
     "tensorplay-cli",
     "tensorplay-benches",
     "alloc-pairs",
+    "cuda-check",
     "graph-nodes",
     "xtask",
     "cuda-standin",

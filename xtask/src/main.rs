@@ -8,8 +8,10 @@ use clap::Parser;
 
 mod asan;
 mod bench;
+mod beside_cudarc;
 mod ci;
 mod conformance;
+mod cuda;
 mod demo;
 mod doc;
 mod fuzz;
@@ -44,6 +46,9 @@ enum Command {
     Instructions,
     /// Runs the recorded calls of PyTorch's operators, and writes down which pass and which operators there are
     Conformance,
+    /// Makes the stand-in of the CUDA driver
+    #[command(subcommand)]
+    Cuda(cuda::Args),
     /// Compares the caching allocator with PyTorch's own on random traces
     FuzzOracle(fuzz_oracle::Args),
     /// Runs the fuzz targets, where a nightly is installed
@@ -63,6 +68,7 @@ fn main() -> ExitCode {
         Command::Ci => ci::run(),
         Command::Instructions => instructions::run(),
         Command::Conformance => conformance::run(),
+        Command::Cuda(args) => cuda::run(&args),
         Command::FuzzOracle(args) => fuzz_oracle::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Asan => asan::run(),

@@ -8,6 +8,7 @@ use super::policy::planned::Arena;
 use super::{CachingAllocator, DeviceStats, History, MempoolId, Snapshot, TraceTracker, memory_summary, oom};
 use crate::driver::{DevicePtr, DriverError, MemoryInfo, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
+use crate::sync::lock;
 
 /// # Errors
 /// All calls that name a device return [`ErrorKind::InvalidArgument`] when
@@ -121,6 +122,18 @@ impl CachingAllocator {
         let found = self.find_raw(ptr);
         let (locked, id) = found.ok_or_else(|| oom::foreign("base_allocation_raw", &ptr.to_string()))?;
         locked.segment_of(id)
+    }
+
+    /// The device of memory of a raw call.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] for an address that no raw call gave out, or that has been given back.
+    pub fn device_of_raw(&self, ptr: DevicePtr) -> Result<DeviceIndex> {
+        let of_pool = self.0.async_pool.as_ref().and_then(|pool| pool.device_of(ptr));
+        let cached = || self.find_raw(ptr).map(|(locked, _)| locked.device.index);
+        let uncached = || lock(&self.0.uncached).get(&ptr.0).copied();
+        let found = of_pool.or_else(cached).or_else(uncached);
+        found.ok_or_else(|| oom::foreign("device_of_raw", &ptr.to_string()))
     }
 
     /// All segments and blocks, and what was recorded, if that is asked for; the devices one after the other.

@@ -38,7 +38,7 @@ fn free_all<const N: usize>(d: &dyn Driver, ptrs: [DevicePtr; N]) {
 }
 
 #[track_caller]
-fn start(d: &dyn Driver, exec: GraphExecHandle, on: StreamHandle) -> Result<()> {
+pub(crate) fn start(d: &dyn Driver, exec: GraphExecHandle, on: StreamHandle) -> Result<()> {
     // SAFETY: tests keep what the nodes use, or look for the simulator's report.
     unsafe { d.graph_launch(exec, on) }
 }
