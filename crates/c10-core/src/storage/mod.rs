@@ -35,6 +35,7 @@ mod dump;
 mod fresh;
 #[cfg(feature = "mapped")]
 mod from_mapped;
+mod made_in;
 mod migrate;
 mod replace;
 mod resize;
@@ -45,6 +46,7 @@ pub use access::{Access, AccessOptions, AccessSet, PendingUse, ReadGuard, ReadSe
 pub use dump::{Layer, StorageDump};
 #[cfg(feature = "leak-tracking")]
 pub use dump::{capture_backtraces, live_storages};
+pub use made_in::MadeIn;
 
 use dump::Origin;
 use source::Source;
