@@ -38,7 +38,7 @@ pub(crate) fn run() -> Result {
         steps.command(&format!("{} alone, without its features", package.name), &mut bare)?;
     }
     steps.step("conformance", conformance::check)?;
-    steps.step("instructions of the allocator's hot paths", instructions::check)?;
+    steps.step("instructions of hot paths", instructions::check)?;
     test::run_as_part_of(&steps)
 }
 

@@ -1,8 +1,8 @@
-//! `cargo xtask instructions`: how many instructions the allocator's hot paths take, counted by valgrind, against
-//! the limits in `xtask/instructions.txt`.
+//! `cargo xtask instructions`: how many instructions the allocator's hot paths and the smallest operators take, counted
+//! by valgrind, against the limits in `xtask/instructions.txt`.
 //!
-//! Instructions are counted and not timed, so that a loaded machine gives the same answer. A pair's number is the
-//! difference of two runs divided by the pairs that one does more, so that the start does not count.
+//! Instructions are counted and not timed, so that a loaded machine gives the same answer. The number of one call is
+//! the difference of two runs divided by the calls that one does more, so that the start does not count.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -32,38 +32,52 @@ pub(crate) fn check() -> Result<()> {
         println!("skipped: no valgrind");
         return Ok(());
     }
-    let build = ["build", "--release", "--package", "alloc-pairs"];
-    step::must_succeed(cargo().args(build))?;
-    let program = target_dir()?.join("release").join(format!("alloc-pairs{}", std::env::consts::EXE_SUFFIX));
+    let limits = limits()?;
+    let mut build = cargo();
+    build.args(["build", "--release"]);
+    for Limit { program, .. } in &limits {
+        build.args(["--package", program]);
+    }
+    step::must_succeed(&mut build)?;
     let mut beyond = Vec::new();
-    println!("{:16} {:>8} {:>8}", "a pair", "counted", "limit");
-    for (case, limit) in limits()? {
-        let count = (counted(&program, case, MORE)? - counted(&program, case, FEW)?) / (MORE - FEW);
-        println!("{case:16} {count:8} {limit:8}");
+    println!("{:30} {:>8} {:>8}", "", "counted", "limit");
+    for Limit { program, case, limit } in limits {
+        let path = target_dir()?.join("release").join(format!("{program}{}", std::env::consts::EXE_SUFFIX));
+        let count = (counted(&path, case, MORE)? - counted(&path, case, FEW)?) / (MORE - FEW);
+        let name = format!("{program} {case}");
+        println!("{name:30} {count:8} {limit:8}");
         if count > limit {
-            beyond.push(format!("{case} takes {count} instructions, and may take {limit}"));
+            beyond.push(format!("{name} takes {count} instructions, and may take {limit}"));
         }
     }
     if beyond.is_empty() { Ok(()) } else { Err(beyond.join("; ").into()) }
 }
 
-fn limits() -> Result<Vec<(&'static str, u64)>> {
+/// What a case of a program may take.
+struct Limit {
+    program: &'static str,
+    case: &'static str,
+    limit: u64,
+}
+
+fn limits() -> Result<Vec<Limit>> {
     let lines = LIMITS.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     lines
         .map(|line| {
-            let (case, limit) = line.split_once(' ').ok_or_else(|| format!("{line:?} is no limit"))?;
-            Ok((case, limit.trim().parse()?))
+            let words: Vec<_> = line.split_whitespace().collect();
+            let [program, case, limit] = words[..] else { return Err(format!("{line:?} is no limit").into()) };
+            Ok(Limit { program, case, limit: limit.parse()? })
         })
         .collect()
 }
 
 /// The instructions of a run.
-fn counted(program: &Path, case: &str, pairs: u64) -> Result<u64> {
+fn counted(program: &Path, case: &str, calls: u64) -> Result<u64> {
     let mut command = Command::new("valgrind");
     command
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(program)
-        .args([case, &pairs.to_string()]);
+        .args([case, &calls.to_string()]);
     let output = command.output()?;
     let text = String::from_utf8_lossy(&output.stderr);
     let count = text.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());

@@ -40,7 +40,7 @@ enum Command {
     Doc,
     /// The whole check: format, lints, documentation, layers, every crate alone, then the tests
     Ci,
-    /// Counts the instructions of the allocator's hot paths, where valgrind is installed
+    /// Counts the instructions of the allocator's hot paths and of the smallest operators, where valgrind is installed
     Instructions,
     /// Runs the recorded calls of PyTorch's operators, and writes down which pass and which operators there are
     Conformance,
