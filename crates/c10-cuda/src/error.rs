@@ -19,8 +19,12 @@ pub enum ErrorKind {
     Driver,
     /// Work that the call needs complete is not yet: it can be waited for.
     NotReady,
+    /// The call does not go with a graph capture that is under way, or the capture was spoilt by one that did not.
+    Capture,
     /// The call is not one that this allocator or driver supports.
     NotImplemented,
+    /// There is no CUDA driver, or it is too old, or it finds no device.
+    DeviceUnavailable,
 }
 
 /// The result of a fallible call of this crate.
@@ -92,7 +96,15 @@ impl Error {
         self.0.out_of_memory.as_ref()
     }
 
-    /// The call that failed, when the kind is [`ErrorKind::Driver`].
+    /// An error of `kind` that a driver's failure led to.
+    #[cold]
+    pub(crate) fn of_driver(kind: ErrorKind, driver: DriverError, message: impl Into<String>) -> Self {
+        let mut error = Self::new(kind, message);
+        error.0.driver = Some(driver);
+        error
+    }
+
+    /// The call that failed, when the kind is [`ErrorKind::Driver`] or [`ErrorKind::Capture`].
     pub fn driver(&self) -> Option<&DriverError> {
         self.0.driver.as_ref()
     }
@@ -101,8 +113,35 @@ impl Error {
 impl From<DriverError> for Error {
     #[cold]
     fn from(driver: DriverError) -> Self {
-        Self::with_driver(driver, driver.to_string())
+        match capture_advice(driver.status) {
+            Some(advice) => Self::of_driver(ErrorKind::Capture, driver, format!("{driver}. {advice}")),
+            None => Self::with_driver(driver, driver.to_string()),
+        }
     }
+}
+
+/// What to do about a refusal that has to do with captures; `None` for others.
+fn capture_advice(status: Status) -> Option<&'static str> {
+    Some(match status {
+        Status::CaptureUnsupported => {
+            "While a stream captures, nothing may wait for it, ask how far it is, or stop the device; a capture that \
+             this was refused for is spoilt, and fails when it ends."
+        }
+        Status::CaptureInvalidated => {
+            "A call that was refused before has spoilt the capture: end it, and capture again without that call."
+        }
+        Status::CaptureMerge => "Two captures cannot wait for each other; both are spoilt.",
+        Status::CaptureUnmatched => "A capture ends on the stream on which it began.",
+        Status::CaptureUnjoined => {
+            "Every stream that has waited for the captured one must be waited for by it before the capture ends."
+        }
+        Status::CaptureIsolation => {
+            "A captured stream can wait only for what the same capture recorded; the capture is spoilt."
+        }
+        Status::CaptureWrongThread => "A capture ends on the thread on which it began, unless it is relaxed.",
+        Status::CapturedEvent => "An event of a capture stands for a place in the graph, which has not run.",
+        _ => return None,
+    })
 }
 
 impl From<Error> for c10_core::Error {
@@ -124,6 +163,7 @@ impl From<Error> for c10_core::Error {
             }
             (ErrorKind::InvalidArgument | ErrorKind::Config, _) => Self::invalid_argument(message),
             (ErrorKind::NotReady, _) => Self::new(c10_core::ErrorKind::Busy, message),
+            (ErrorKind::DeviceUnavailable, _) => Self::new(c10_core::ErrorKind::DeviceUnavailable, message),
             (ErrorKind::NotImplemented, _) => Self::new(c10_core::ErrorKind::NotImplemented, message),
             _ => Self::new(c10_core::ErrorKind::Driver, message),
         };

@@ -1,6 +1,6 @@
-//! [`CudaGuard`] and [`CudaStreamGuard`]: guards of what is current for one [`Runtime`] on this thread
-//! (`c10::cuda::CUDAGuard`, `CUDAStreamGuard`), and their closure forms, which are preferred since they cannot end
-//! out of order.
+//! [`CudaGuard`], [`CudaStreamGuard`] and [`CudaMultiStreamGuard`]: guards of what is current for one [`Runtime`] on
+//! this thread (`c10::cuda::CUDAGuard`, `CUDAStreamGuard`, `CUDAMultiStreamGuard`), and their closure forms, which are
+//! preferred since they cannot end out of order.
 //!
 //! `c10_core::guard` does the same for the runtime behind the process's hooks; these need no registry.
 //!
@@ -21,6 +21,7 @@ use c10_core::{DeviceIndex, Stream};
 
 use crate::error::Result;
 use crate::runtime::Runtime;
+use crate::stream::AsStream;
 use crate::sync::MutexGuard;
 
 /// Makes a device current until it is dropped.
@@ -41,6 +42,16 @@ pub struct CudaStreamGuard<'a> {
     original: Stream,
 }
 
+/// Makes one stream for each of several devices current there, until it is dropped. The current device stays.
+#[must_use = "the streams before are restored as soon as the guard is dropped"]
+#[derive(Debug)]
+pub struct CudaMultiStreamGuard<'a> {
+    runtime: &'a Runtime,
+    /// In the order in which they were replaced.
+    original: Vec<Stream>,
+    not_send: PhantomData<MutexGuard<'static, ()>>,
+}
+
 impl Runtime {
     /// Makes `device` current on this thread until the guard is dropped.
     ///
@@ -56,12 +67,29 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`set_current_stream`](Self::set_current_stream); nothing has changed then.
-    pub fn stream_guard(&self, stream: Stream) -> Result<CudaStreamGuard<'_>> {
-        let original = self.current_stream(stream.device_index())?;
+    pub fn stream_guard(&self, stream: impl AsStream) -> Result<CudaStreamGuard<'_>> {
+        let index = stream.as_stream().device_index();
+        let original = self.current_stream(index)?;
         self.set_current_stream(stream)?;
         let guard = |device| CudaStreamGuard { device, original };
         // Of a device whose stream was just set.
-        self.device_guard(stream.device_index()).map(guard)
+        self.device_guard(index).map(guard)
+    }
+
+    /// Makes each of these streams the current one of its device on this thread until the guard is dropped. Of several
+    /// of one device the last counts.
+    ///
+    /// # Errors
+    /// As [`set_current_stream`](Self::set_current_stream); nothing has changed then.
+    pub fn multi_stream_guard<S: AsStream>(&self, streams: &[S]) -> Result<CudaMultiStreamGuard<'_>> {
+        // Dropped on an error, it puts back what was replaced.
+        let mut guard = CudaMultiStreamGuard { runtime: self, original: Vec::new(), not_send: PhantomData };
+        for stream in streams {
+            let original = self.current_stream(stream.as_stream().device_index())?;
+            self.set_current_stream(stream)?;
+            guard.original.push(original);
+        }
+        Ok(guard)
     }
 
     /// Runs `f` with `device` current.
@@ -77,13 +105,21 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`set_current_stream`](Self::set_current_stream); `f` has not run then.
-    pub fn with_stream<R>(&self, stream: Stream, f: impl FnOnce() -> R) -> Result<R> {
+    pub fn with_stream<R>(&self, stream: impl AsStream, f: impl FnOnce() -> R) -> Result<R> {
         let _guard = self.stream_guard(stream)?;
         Ok(f())
     }
 }
 
 impl CudaGuard<'_> {
+    /// Makes another device current; the guard restores the one that it found all the same.
+    ///
+    /// # Errors
+    /// As [`Runtime::set_device`].
+    pub fn set_device(&mut self, device: DeviceIndex) -> Result<()> {
+        self.runtime.set_device(device)
+    }
+
     /// The device that becomes current again.
     pub fn original_device(&self) -> DeviceIndex {
         self.original
@@ -99,6 +135,22 @@ impl CudaStreamGuard<'_> {
     /// The device that becomes current again.
     pub fn original_device(&self) -> DeviceIndex {
         self.device.original
+    }
+}
+
+impl CudaMultiStreamGuard<'_> {
+    /// The streams that become current again, in the order in which they were replaced.
+    pub fn original_streams(&self) -> &[Stream] {
+        &self.original
+    }
+}
+
+impl Drop for CudaMultiStreamGuard<'_> {
+    fn drop(&mut self) {
+        for stream in self.original.iter().rev() {
+            // It was current before, so that it is the runtime's.
+            let _ = self.runtime.set_current_stream(*stream);
+        }
     }
 }
 

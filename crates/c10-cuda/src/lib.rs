@@ -63,11 +63,16 @@ pub mod alloc;
 mod config;
 pub mod driver;
 pub mod error;
+mod drop_errors;
+mod captures;
+mod devices;
 mod runtime;
 pub mod stream;
 mod event;
 mod event_queues;
 mod guard;
+mod generator;
+pub mod graph;
 mod hooks;
 pub mod pinned;
 pub mod pluggable;
@@ -79,11 +84,14 @@ pub use alloc::{CachingAllocator, DeviceStats};
 pub use config::{Backend, Config, OrderOfEquals, PinnedConfig, Placement, Reserve, RoundupPower2Divisions};
 pub use error::{Error, ErrorKind, OutOfMemory, Result};
 pub use event::CudaEvent;
-pub use guard::{CudaGuard, CudaStreamGuard};
+pub use generator::{CudaGenerator, DEFAULT_SEED, PhiloxState};
+pub use graph::{CaptureOptions, CudaGraph, GraphCapture};
+pub use guard::{CudaGuard, CudaMultiStreamGuard, CudaStreamGuard};
 pub use hooks::CudaHooks;
 pub use pinned::{HostStats, PinnedAllocator};
 pub use pluggable::PluggableAllocator;
 pub use runtime::Runtime;
+pub use stream::{AsStream, CudaStream};
 
 /// Compiles the examples of the guide to the allocator.
 #[cfg(doctest)]

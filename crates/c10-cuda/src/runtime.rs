@@ -1,18 +1,27 @@
+#![expect(unsafe_code, reason = "lends streams to the driver, as its own callers promise")]
 //! [`Runtime`]: a driver with its streams, and what is current on each thread.
 
 use std::fmt;
 
 use c10_core::{DeviceIndex, DeviceType, Stream};
 
-use crate::driver::{Driver, StreamHandle};
+use crate::captures::Captures;
+use crate::devices::DeviceFacts;
+use crate::driver::{Driver, DriverError, StreamHandle};
+use crate::drop_errors::DropErrors;
 use crate::error::{Error, ErrorKind, Result};
+use crate::generator::SharedState;
 use crate::stream::id::StreamKind;
-use crate::stream::{Current, StreamPool, current};
-use crate::sync::Arc;
+use crate::stream::{AsStream, Current, StreamPool, StreamUser, current};
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex, Weak, lock};
 
 /// A driver, its stream pools, and the current device and streams of each thread. Any number may live in a
 /// process; the handle is cheap to clone.
+///
+/// What the driver refuses when an event, a graph or an allocator is dropped is kept here, the first of several, and
+/// the next call that asks the driver for something returns it instead ([`take_drop_error`](Self::take_drop_error)
+/// takes it by hand).
 #[derive(Clone)]
 pub struct Runtime(Arc<Inner>);
 
@@ -23,6 +32,13 @@ struct Inner {
     driver: Arc<dyn Driver>,
     devices: DeviceIndex,
     pools: Vec<StreamPool>,
+    facts: DeviceFacts,
+    captures: Arc<Captures>,
+    /// The default generators, by device.
+    generators: Vec<SharedState>,
+    drop_errors: Arc<DropErrors>,
+    /// Whose memory streams use.
+    users: Mutex<Vec<Weak<dyn StreamUser>>>,
 }
 
 impl Runtime {
@@ -36,6 +52,11 @@ impl Runtime {
             driver,
             devices,
             pools: (0..devices).map(|_| StreamPool::default()).collect(),
+            facts: DeviceFacts::new(devices),
+            captures: Arc::default(),
+            generators: (0..devices).map(|_| SharedState::default()).collect(),
+            drop_errors: Arc::default(),
+            users: Mutex::default(),
         }))
     }
 
@@ -44,7 +65,7 @@ impl Runtime {
         &self.0.driver
     }
 
-    /// How many devices there are.
+    /// How many devices there are; 0 where there is none, which is no error.
     pub fn device_count(&self) -> DeviceIndex {
         self.0.devices
     }
@@ -77,10 +98,10 @@ impl Runtime {
     /// (`setCurrentCUDAStream`).
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] when it is no stream of this runtime.
-    pub fn set_current_stream(&self, stream: Stream) -> Result<()> {
-        let handle = self.handle(stream)?;
-        current::set_stream(self.0.id, &self.0.alive, self.0.devices, stream, handle);
+    /// [`ErrorKind::InvalidArgument`] when it is no stream of this runtime, or the per-thread default stream.
+    pub fn set_current_stream(&self, stream: impl AsStream) -> Result<()> {
+        let handle = self.owning_handle(&stream)?;
+        current::set_stream(self.0.id, &self.0.alive, self.0.devices, stream.as_stream(), handle);
         Ok(())
     }
 
@@ -99,12 +120,15 @@ impl Runtime {
                 format!("Expected cuda stream priority to be less than or equal to 0, got {priority}"),
             ));
         }
+        self.ready()?;
         let class = priority.unsigned_abs() as usize;
-        let kind = self.0.pools[usize::from(device)].next(self.driver().as_ref(), device, class)?;
+        let pool = &self.0.pools[usize::from(device)];
+        let kind = pool.next(self.driver().as_ref(), device, class, &self.0.drop_errors)?;
         Ok(Stream::new(DeviceType::Cuda, device, kind.id()))
     }
 
-    /// A stream that somebody else made and ends, by the driver's value (`getStreamFromExternal`).
+    /// A stream that somebody else makes and ends, by the driver's value. The driver knows it: it made it, or
+    /// it was [adopted](Self::adopt_stream); work on any other is refused.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when there is no such device, or for an odd value, which no driver gives.
@@ -119,11 +143,49 @@ impl Runtime {
         }
     }
 
+    /// A stream that somebody else made, of another library say, to be used as any other here
+    /// (`getStreamFromExternal`). Whoever made it ends it, once it is [given back](Self::disown_stream); memory that
+    /// was used on it may live on.
+    ///
+    /// # Errors
+    /// As [`external_stream`](Self::external_stream); what the driver reports.
+    ///
+    /// # Safety
+    /// It is a live stream of the device's primary context, and stays one until it is given back or the driver is
+    /// dropped.
+    pub unsafe fn adopt_stream(&self, handle: StreamHandle) -> Result<Stream> {
+        let stream = self.external_stream(handle)?;
+        // SAFETY: as this call's own caller promises.
+        unsafe { self.driver().stream_adopt(handle) }?;
+        Ok(stream)
+    }
+
+    /// Gives a stream back that was [adopted](Self::adopt_stream): work on it is refused from then on, and whoever
+    /// made it may end it. Work that it holds still runs, and memory that it used waits for that.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] when it is no stream of this runtime; what the driver reports.
+    pub fn disown_stream(&self, stream: impl AsStream) -> Result<()> {
+        let handle = self.handle(stream)?;
+        self.ready()?;
+        tell_users(&self.0.users, &[handle])?;
+        Ok(self.driver().stream_disown(handle)?)
+    }
+
     /// The driver's handle of a stream.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when it is no stream of this runtime.
-    pub fn handle(&self, stream: Stream) -> Result<StreamHandle> {
+    #[inline]
+    pub fn handle(&self, stream: impl AsStream) -> Result<StreamHandle> {
+        match stream.known() {
+            Some((runtime, handle)) if runtime.0.id == self.0.id => Ok(handle),
+            Some(_) => Err(of_another(stream.as_stream())),
+            None => self.look_up(stream.as_stream()),
+        }
+    }
+
+    fn look_up(&self, stream: Stream) -> Result<StreamHandle> {
         let device = stream.device_index();
         if stream.device_type() != DeviceType::Cuda {
             return Err(unknown(stream));
@@ -132,12 +194,66 @@ impl Runtime {
         let raw = match StreamKind::of(stream.id()) {
             None => None,
             Some(StreamKind::Default) => Some(0),
+            Some(StreamKind::PerThread) => Some(StreamHandle::per_thread_default(device).raw),
             Some(StreamKind::External(raw)) => Some(raw),
             Some(StreamKind::Pool { class, index }) => {
                 self.0.pools[usize::from(device)].handle(class, index).map(|handle| handle.raw)
             }
         };
         raw.map(|raw| StreamHandle { device, raw }).ok_or_else(|| unknown(stream))
+    }
+
+    /// The handle of a stream for which memory can be kept: the per-thread default stream is another on each thread.
+    pub(crate) fn owning_handle(&self, stream: impl AsStream) -> Result<StreamHandle> {
+        let handle = self.handle(stream)?;
+        if handle == StreamHandle::per_thread_default(handle.device) {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "the per-thread default stream is another stream on each thread, and memory is kept by stream: \
+                 use a stream of the pool, or the default stream",
+            ));
+        }
+        Ok(handle)
+    }
+
+    /// The first error that the driver met when something was dropped, since the last was returned.
+    pub fn take_drop_error(&self) -> Option<DriverError> {
+        self.0.drop_errors.take()
+    }
+
+    /// What every call does first that asks the driver for something: returns what a drop could not.
+    #[inline]
+    pub(crate) fn ready(&self) -> Result<()> {
+        self.0.drop_errors.check()
+    }
+
+    /// Keeps the error of a drop.
+    pub(crate) fn note<T>(&self, result: Result<T, DriverError>) {
+        self.0.drop_errors.note(result);
+    }
+
+    pub(crate) fn drop_errors(&self) -> &Arc<DropErrors> {
+        &self.0.drop_errors
+    }
+
+    /// The captures that its allocators were told of.
+    pub(crate) fn captures(&self) -> &Arc<Captures> {
+        &self.0.captures
+    }
+
+    pub(crate) fn generators(&self) -> &[SharedState] {
+        &self.0.generators
+    }
+
+    /// Takes note of memory that streams use, to be told when they end.
+    pub(crate) fn add_user(&self, user: Weak<dyn StreamUser>) {
+        let mut users = lock(&self.0.users);
+        users.retain(|user| user.strong_count() > 0);
+        users.push(user);
+    }
+
+    pub(crate) fn facts(&self) -> &DeviceFacts {
+        &self.0.facts
     }
 
     /// Tells runtimes apart.
@@ -162,6 +278,25 @@ impl Runtime {
     }
 }
 
+/// Tells all whose memory streams use that these end.
+fn tell_users(
+    users: &Mutex<Vec<Weak<dyn StreamUser>>>,
+    streams: &[StreamHandle],
+) -> std::result::Result<(), DriverError> {
+    let users: Vec<_> = lock(users).iter().filter_map(Weak::upgrade).collect();
+    let mut result = Ok(());
+    for user in users {
+        result = result.and(user.before_end(streams));
+    }
+    result
+}
+
+#[cold]
+fn of_another(stream: Stream) -> Error {
+    Error::new(ErrorKind::InvalidArgument, format!("{stream} is a stream of another runtime"))
+}
+
+#[cold]
 fn unknown(stream: Stream) -> Error {
     Error::new(ErrorKind::InvalidArgument, format!("{stream} is not a stream of this runtime"))
 }
@@ -177,8 +312,10 @@ impl fmt::Debug for Runtime {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        for pool in &self.pools {
-            pool.clear(self.driver.as_ref());
+        for pool in &mut self.pools {
+            // Memory that outlives the runtime may have been used there.
+            self.drop_errors.note(tell_users(&self.users, &pool.handles()));
+            pool.clear(self.driver.as_ref(), &self.drop_errors);
         }
     }
 }

@@ -225,8 +225,9 @@ impl Locked<'_> {
         let pools: Vec<_> = self.pools.use_on_oom.iter().filter_map(|id| self.pools.find(id)).collect();
         for owner in pools {
             let there = Request { pool: PoolId { owner, ..request.pool }, ..*request };
-            // As in PyTorch, growing segments stay their pool's.
-            if self.is_expandable(there.pool) || self.pools.owner(owner).asleep.is_some() {
+            // As in PyTorch, growing segments stay their pool's; and so does what a graph uses.
+            let is_asleep = self.pools.owner(owner).asleep.is_some();
+            if self.is_expandable(there.pool) || is_asleep || self.is_used_by_graphs(owner) {
                 continue;
             }
             if let Some(id) = self.get_free_block(&there) {

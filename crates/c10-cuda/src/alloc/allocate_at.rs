@@ -1,6 +1,6 @@
 //! Allocation at an address: what is free there is cut so that a block begins there (`allocateWithAddress`).
 
-use c10_core::{DataPtr, Stream};
+use c10_core::DataPtr;
 
 use super::allocate::{Refused, Request};
 use super::device::Locked;
@@ -9,6 +9,7 @@ use super::size::{MIN_BLOCK_SIZE, REQUEST_CAP};
 use super::{CachingAllocator, handed_out, oom};
 use crate::driver::DevicePtr;
 use crate::error::{Error, ErrorKind, Result};
+use crate::stream::AsStream;
 
 impl CachingAllocator {
     /// `bytes` bytes that begin at `address`, for a stream. For 0 bytes null. The driver is not asked: what is
@@ -16,11 +17,11 @@ impl CachingAllocator {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for an address that is no multiple of 512, where not all that is needed is
-    /// free, with caching off, and when it is no stream of the runtime. [`ErrorKind::OutOfMemory`] for 2^60 bytes
+    /// free or may be split off, with caching off, and when it is no stream of the runtime. [`ErrorKind::OutOfMemory`] for 2^60 bytes
     /// and more. What the driver reports.
-    pub fn allocate_at(&self, bytes: u64, address: DevicePtr, stream: Stream) -> Result<DataPtr> {
+    pub fn allocate_at(&self, bytes: u64, address: DevicePtr, stream: impl AsStream) -> Result<DataPtr> {
         self.supports("allocateWithAddress")?;
-        let stream = self.runtime().handle(stream)?;
+        let stream = self.runtime().owning_handle(stream)?;
         let device = self.device(stream.device)?;
         if bytes == 0 {
             return Ok(DataPtr::null(c10_core::Device::cuda(stream.device)));
@@ -68,10 +69,20 @@ impl Locked<'_> {
     fn free_at(&self, address: u64, request: &Request) -> Option<BlockId> {
         let end = address.checked_add(request.size)?;
         let mut free = self.pools[request.pool].free.iter(&self.blocks);
-        free.find(|id| {
+        let found = free.find(|id| {
             let block = &self.blocks[*id];
             block.stream == request.stream && block.ptr <= address && end <= block.end()
-        })
+        })?;
+        self.may_cut_at(found, address, request).then_some(found)
+    }
+
+    /// Whether the request may have its part of a free block: as a request without an address may, and where more comes
+    /// before the address, such blocks may be split.
+    fn may_cut_at(&self, id: BlockId, address: u64, request: &Request) -> bool {
+        let (block, max_split) = (&self.blocks[id], self.config.max_split());
+        let is_kept = request.size < max_split && block.size >= max_split;
+        let is_whole = self.pools.owner(request.pool.owner).no_split || request.size >= max_split;
+        !is_kept && (block.ptr == address || !is_whole)
     }
 
     fn hand_out_at(&mut self, free: BlockId, address: u64, request: &Request) -> BlockId {

@@ -19,10 +19,10 @@ use c10_core::DeviceIndex;
 use super::CachingAllocator;
 use super::device::{Device, DeviceState, Locked};
 use super::ids::BlockId;
-use crate::driver::{CaptureMode, CaptureState, Driver, DriverError, NodeId, Status, StreamHandle};
+use crate::captures::RelaxedMode;
+use crate::driver::{CaptureState, DriverError, NodeId, Status, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
 use crate::stream::current;
-use crate::sync::atomic::Ordering;
 
 /// A freed block that waits for a capture's end.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl CachingAllocator {
     pub fn mark_capture_begin(&self, device: DeviceIndex) -> Result<()> {
         let device = self.device(device)?;
         device.lock().active_captures += 1;
-        device.captures.fetch_add(1, Ordering::Relaxed);
+        device.captures.begin();
         Ok(())
     }
 
@@ -61,41 +61,23 @@ impl CachingAllocator {
             let text = format!("mark_capture_end: nothing captures on device {}", device.index);
             Error::new(ErrorKind::InvalidArgument, text)
         })?;
-        device.captures.fetch_sub(1, Ordering::Relaxed);
-        if locked.active_captures > 0 {
-            return Ok(());
-        }
-        locked.visited.clear();
-        Ok(locked.empty_waiting_pools()?)
-    }
-}
-
-/// The calling thread's relaxed mode, until it is dropped.
-#[must_use = "the mode before is restored as soon as this is dropped"]
-pub(crate) struct RelaxedMode<'a> {
-    driver: &'a dyn Driver,
-    before: CaptureMode,
-}
-
-impl<'a> RelaxedMode<'a> {
-    pub(crate) fn enter(driver: &'a dyn Driver) -> Result<Self, DriverError> {
-        let before = driver.exchange_capture_mode(CaptureMode::Relaxed)?;
-        Ok(Self { driver, before })
-    }
-}
-
-impl Drop for RelaxedMode<'_> {
-    fn drop(&mut self) {
-        // The mode was the thread's own; there is nobody to tell of an error.
-        let _ = self.driver.exchange_capture_mode(self.before);
+        let result = if locked.active_captures > 0 {
+            Ok(())
+        } else {
+            locked.visited.clear();
+            locked.empty_waiting_pools()
+        };
+        drop(locked);
+        device.captures.end();
+        Ok(result?)
     }
 }
 
 impl Device {
-    /// Whether any stream of the allocator's devices captures, as far as the allocator was told.
+    /// Whether any stream of the runtime captures, as far as its allocators were told.
     #[inline]
     pub(crate) fn captures_under_way(&self) -> bool {
-        self.captures.load(Ordering::Relaxed) > 0
+        self.captures.are_under_way()
     }
 
     /// The calling thread's current stream.
@@ -107,10 +89,7 @@ impl Device {
 impl<'a> Locked<'a> {
     /// Makes this thread's calls disturb no capture, where one is under way.
     pub(crate) fn relaxed(&self) -> Result<Option<RelaxedMode<'a>>, DriverError> {
-        if !self.device.captures_under_way() {
-            return Ok(None);
-        }
-        RelaxedMode::enter(&*self.device.driver).map(Some)
+        self.device.captures.relaxed(&*self.device.driver)
     }
 
     /// The capture that a stream takes part in. One that is gone takes part in none.
@@ -186,7 +165,7 @@ impl<'a> Locked<'a> {
         self.deferred.retain(|deferred| !over.contains(&deferred.block));
         for id in over {
             self.end_graph_uses(id);
-            if self.blocks[id].stream_uses.is_empty() {
+            if self.blocks[id].is_free() {
                 self.free_block(id);
             } else {
                 self.insert_events(id);

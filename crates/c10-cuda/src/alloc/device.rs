@@ -8,7 +8,7 @@
 //! - **I3.** A pool's free set holds the free mapped blocks of the pool, each under its present key, and no others;
 //!   its unmapped set those that are not mapped. A block that is not free is mapped.
 //! - **I4.** A block's `event_count` is the number of its entries in the event queues. A block that is handed
-//!   out has none. A freed block with streams left in `stream_uses` is listed once, in `unrecorded`, `stranded` or
+//!   out has them only of streams that have ended. A freed block with streams left in `stream_uses` is listed once, in `unrecorded`, `stranded` or
 //!   `deferred`. `graph_uses` are uses of blocks that are not free. An entry of `raw` leads to a block that is handed
 //!   out, at its address.
 //! - **I5.** The statistics are the sums over the blocks and segments.
@@ -37,6 +37,7 @@ use super::block_table::BlockTable;
 use super::capture::Deferred;
 use super::context::ContextGate;
 use super::expandable::ExpandableTable;
+use super::graph_pools::RetiredLaunches;
 use super::hot::Hot;
 use super::ids::{BlockId, PoolId};
 use super::mempool_id::MempoolId;
@@ -47,11 +48,12 @@ use super::pool::PoolTable;
 use super::stats::DeviceStats;
 use super::trace::TraceAction;
 use super::trace_ring::TraceRing;
+use crate::captures::Captures;
 use crate::config::{Config, Placement};
 use crate::driver::{DevicePtr, Driver, DriverError, NodeId, StreamHandle};
+use crate::drop_errors::DropErrors;
 use crate::event_queues::{EventQueues, IdleEvents};
 use crate::runtime::Runtime;
-use crate::sync::atomic::AtomicUsize;
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 
 /// A device of an allocator. Lives while the allocator does, and while blocks are handed out.
@@ -60,8 +62,10 @@ pub(crate) struct Device {
     pub(crate) driver: Arc<dyn Driver>,
     /// The runtime whose current streams count, by its number: memory outlives runtimes.
     pub(crate) runtime: u64,
-    /// How many captures are under way on all devices of the allocator.
-    pub(crate) captures: Arc<AtomicUsize>,
+    /// The captures of the runtime.
+    pub(crate) captures: Arc<Captures>,
+    /// Where errors of its end go.
+    pub(crate) drop_errors: Arc<DropErrors>,
     /// Whether the driver's witness wants to know of blocks.
     pub(crate) watched: bool,
     /// Who says where the program is. Asked before the lock is taken.
@@ -99,6 +103,10 @@ pub(crate) struct DeviceState {
     pub(crate) deferred: Vec<Deferred>,
     /// The uses of blocks that captures have recorded; sorted out when the capture is over.
     pub(crate) graph_uses: BTreeMap<BlockId, Vec<StreamHandle>>,
+    /// Pools that captures keep beside their own, by the capture.
+    pub(crate) retained: BTreeMap<u64, Vec<MempoolId>>,
+    /// See Note [Launches of graphs].
+    pub(crate) retired: Vec<RetiredLaunches>,
     /// The nodes of a capture that the next node of a stream follows, as far as they were looked for.
     pub(crate) visited: BTreeMap<(u64, StreamHandle), BTreeSet<NodeId>>,
     /// How many captures are under way on this device.
@@ -127,12 +135,7 @@ pub(crate) struct DeviceState {
 }
 
 impl Device {
-    pub(crate) fn new(
-        index: DeviceIndex,
-        runtime: &Runtime,
-        mut config: Config,
-        captures: Arc<AtomicUsize>,
-    ) -> Self {
+    pub(crate) fn new(index: DeviceIndex, runtime: &Runtime, mut config: Config) -> Self {
         // Its memory is of expandable segments.
         config.expandable_segments |= config.placement == Placement::Stitched;
         let order = config.order_of_equals;
@@ -159,6 +162,8 @@ impl Device {
             stranded: Vec::new(),
             deferred: Vec::new(),
             graph_uses: BTreeMap::new(),
+            retained: BTreeMap::new(),
+            retired: Vec::new(),
             visited: BTreeMap::new(),
             active_captures: 0,
             idle_events: IdleEvents::default(),
@@ -175,10 +180,12 @@ impl Device {
             #[cfg(debug_assertions)]
             steps: 0,
         };
+        let (captures, drop_errors) = (runtime.captures(), Arc::clone(runtime.drop_errors()));
         let (driver, runtime) = (Arc::clone(runtime.driver()), runtime.id());
         let watched = driver.witness().is_some_and(|witness| witness.watches());
         let contexts = ContextGate::default();
-        Self { index, driver, runtime, captures, watched, contexts, state: Mutex::new(state) }
+        let (state, captures) = (Mutex::new(state), Arc::clone(captures));
+        Self { index, driver, runtime, captures, drop_errors, watched, contexts, state }
     }
 
     pub(crate) fn lock(&self) -> Locked<'_> {
@@ -204,7 +211,14 @@ impl Device {
         locked.is_closed = true;
         let last = if locked.owned == 0 { locked.keepalive.take() } else { None };
         drop(locked);
-        drop(last);
+        last.into_iter().for_each(Self::let_go);
+    }
+
+    /// Gives up a reference that may be the last. While a capture is under way, which the device's end could spoil,
+    /// that waits for its end.
+    pub(crate) fn let_go(self: Arc<Self>) {
+        let captures = Arc::clone(&self.captures);
+        captures.when_over(move || drop(self));
     }
 }
 
@@ -212,19 +226,23 @@ impl Drop for Device {
     /// Gives all segments and events back. No block is handed out any more.
     fn drop(&mut self) {
         let mut locked = self.lock();
-        // A driver that is gone or refuses keeps its memory: there is nobody left to tell.
+        // A driver that is gone or refuses keeps its memory.
         let _relaxed = locked.relaxed();
-        if locked.synchronize_and_free_events(None).is_err() {
-            let _ = locked.synchronize_devices();
+        if locked.wait_for_launches(None).is_err() {
+            self.drop_errors.note(self.driver.device_synchronize(self.index));
         }
-        let _ = locked.release_all_blocks();
-        let _ = locked.release_unmapped_segments();
+        if locked.synchronize_and_free_events(None).is_err() {
+            self.drop_errors.note(locked.synchronize_devices());
+        }
+        self.drop_errors.note(locked.release_all_blocks());
+        self.drop_errors.note(locked.release_unmapped_segments());
         locked.expandable.free_retired(&*self.driver);
         locked.expandable.settle(&*self.driver);
-        let idle = locked.idle_events.take();
+        let launched = std::mem::take(&mut locked.retired).into_iter().flat_map(RetiredLaunches::into_events);
+        let idle = launched.chain(locked.idle_events.take()).collect::<Vec<_>>();
         let queued = locked.event_queues.iter().flat_map(|(_, queue)| queue).map(|(event, _)| *event);
         for event in idle.into_iter().chain(queued) {
-            let _ = self.driver.event_destroy(event);
+            self.drop_errors.note(self.driver.event_destroy(event));
         }
     }
 }

@@ -112,13 +112,15 @@ impl MemPool {
         self.allocator.snapshot_of(self.id, false)
     }
 
-    /// Lets this thread allocate from the pool until the guard is dropped.
+    /// Lets this thread allocate from the pool until the guard is dropped. In a capture the graph keeps the pool.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when allocations go to the pool already, from whatever thread.
     pub fn enter(&self) -> Result<UseMemPool<'_>> {
         self.allocator.begin_allocate_to_pool(self.device, self.id, PoolFilter::this_thread())?;
-        Ok(UseMemPool { pool: self, not_send: PhantomData })
+        let scope = UseMemPool { pool: self, not_send: PhantomData };
+        self.allocator.retain_in_capture(self.device, self.id)?;
+        Ok(scope)
     }
 
     /// Runs `f` with this thread allocating from the pool.

@@ -41,9 +41,10 @@ mod split;
 mod free;
 mod hot;
 mod stream_use;
+mod stream_end;
 mod capture;
 mod graph_reuse;
-mod graph_capture;
+mod graph_pools;
 mod stream_wait;
 mod reclaim;
 mod private_pools;
@@ -74,10 +75,8 @@ pub(crate) mod policy;
 mod c10;
 
 pub use callbacks::{FreeMemoryCallback, OutOfMemoryObserver};
-pub(crate) use capture::RelaxedMode;
 pub use checkpoint::{PoolCheckpoint, RestoredPool};
 pub use context::{Context, ContextProvider, Contexts, Frame, GatheredContext, RecordContext};
-pub use graph_capture::{CapturedGraph, GraphCapture};
 pub use ipc::{IpcMemory, ShareableHandle};
 pub use mem_pool::{MemPool, MemPoolOptions, UseMemPool};
 pub use memory_stats::memory_stats;
@@ -93,14 +92,15 @@ pub(crate) use trace_ring::now as clock_now;
 use std::fmt;
 use std::ptr;
 
-use c10_core::{DataPtr, DeviceIndex, Stream};
+use c10_core::{DataPtr, DeviceIndex};
 
 use crate::config::{Backend, Config};
 use crate::driver::{DevicePtr, Driver, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Runtime;
-use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Arc, Mutex};
+use crate::stream::{AsStream, StreamUser};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex, Weak};
 
 use address_map::AddressMap;
 use async_pool::AsyncPool;
@@ -150,15 +150,13 @@ impl CachingAllocator {
     pub fn with_runtime(runtime: Runtime, config: Config) -> Result<Self> {
         config.check()?;
         let is_async = config.backend == Backend::CudaMallocAsync;
-        let async_pool =
-            is_async.then(|| AsyncPool::new(Arc::clone(runtime.driver()), runtime.device_count()));
-        let captures = Arc::new(AtomicUsize::new(0));
-        let device = |index| Arc::new(Device::new(index, &runtime, config.clone(), Arc::clone(&captures)));
+        let async_pool = is_async.then(|| AsyncPool::new(&runtime));
+        let device = |index| Arc::new(Device::new(index, &runtime, config.clone()));
         let devices = (0..runtime.device_count()).map(device).collect();
         let inner = Inner {
             devices,
             callbacks: Callbacks::default(),
-            ipc: Arc::new(IpcRegistry::new(Arc::clone(runtime.driver()))),
+            ipc: Arc::new(IpcRegistry::new(&runtime)),
             uncached: Mutex::default(),
             enabled: AtomicBool::new(!config.no_caching && !is_async),
             async_pool,
@@ -172,6 +170,12 @@ impl CachingAllocator {
             for device in 0..allocator.runtime().device_count() {
                 allocator.set_memory_fraction(fraction, device)?;
             }
+        }
+        for device in &allocator.0.devices {
+            allocator.runtime().add_user(Arc::downgrade(device) as Weak<dyn StreamUser>);
+        }
+        if let Some(pool) = &allocator.0.async_pool {
+            allocator.runtime().add_user(Arc::downgrade(pool) as Weak<dyn StreamUser>);
         }
         Ok(allocator)
     }
@@ -201,11 +205,11 @@ impl CachingAllocator {
     ///
     /// # Errors
     /// As [`allocate`](Self::allocate), and [`ErrorKind::InvalidArgument`] when it is no stream of the runtime.
-    pub fn allocate_on(&self, bytes: u64, stream: Stream) -> Result<DataPtr> {
-        self.allocate_for(bytes, self.0.runtime.handle(stream)?)
+    pub fn allocate_on(&self, bytes: u64, stream: impl AsStream) -> Result<DataPtr> {
+        self.allocate_for(bytes, self.0.runtime.owning_handle(stream)?)
     }
 
-    fn allocate_for(&self, bytes: u64, stream: StreamHandle) -> Result<DataPtr> {
+    pub(crate) fn allocate_for(&self, bytes: u64, stream: StreamHandle) -> Result<DataPtr> {
         let device = self.device(stream.device)?;
         if bytes == 0 {
             return Ok(DataPtr::null(c10_core::Device::cuda(stream.device)));
@@ -236,7 +240,7 @@ impl CachingAllocator {
                 let ptr = pool.malloc(bytes, stream, false, &self.0.callbacks)?;
                 Ok(pool.own(ptr, stream.device))
             }
-            None => uncached::allocate(&device.driver, device.index, bytes),
+            None => uncached::allocate(device, bytes),
         }
     }
 
@@ -260,10 +264,14 @@ impl CachingAllocator {
     /// was allocated on needs no saying; any other may be of another device. `ptr` may be any adaptor's, as
     /// long as its root is this allocator's.
     ///
+    /// The stream is named when the memory is freed. Somebody else's stream that ends before is to be
+    /// [given back](Runtime::disown_stream) first: then it is known by events from that moment, and nothing names it
+    /// any more.
+    ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for memory that is not this allocator's (PyTorch ignores it) or a stream
     /// that is not the runtime's; what the driver reports when asked whether this is in a capture.
-    pub fn record_stream(&self, ptr: &DataPtr, stream: Stream) -> Result<()> {
+    pub fn record_stream(&self, ptr: &DataPtr, stream: impl AsStream) -> Result<()> {
         // An adaptor of no memory has a context.
         if ptr.root().is_null() {
             return Ok(());
@@ -272,7 +280,7 @@ impl CachingAllocator {
             // The driver's free waits for all of the device.
             return Ok(());
         }
-        let stream = self.0.runtime.handle(stream)?;
+        let stream = self.use_of(stream)?;
         if let Some((pool, address)) = self.own_async(ptr) {
             pool.record_stream(address, stream);
             return Ok(());
@@ -283,20 +291,26 @@ impl CachingAllocator {
 
     /// [`record_stream`](Self::record_stream) for memory of any caching allocator on the same driver; other memory
     /// is left alone, as PyTorch does.
-    pub(crate) fn record_stream_of_any(&self, ptr: &DataPtr, stream: Stream) -> Result<()> {
-        let handle = self.0.runtime.handle(stream)?;
+    pub(crate) fn record_stream_of_any(&self, ptr: &DataPtr, stream: impl AsStream) -> Result<()> {
+        let stream = self.use_of(stream)?;
         if let Some((pool, address)) = async_pool::pool_of(ptr) {
             if Arc::ptr_eq(pool.driver(), self.0.runtime.driver()) {
-                pool.record_stream(address, handle);
+                pool.record_stream(address, stream);
             }
             return Ok(());
         }
         match owner::block_of(ptr) {
             Some((device, index)) if Arc::ptr_eq(&device.driver, self.0.runtime.driver()) => {
-                record_use(device, index, handle)
+                record_use(device, index, stream)
             }
             _ => Ok(()),
         }
+    }
+
+    /// The handle of a stream on which memory is used. The per-thread default stream is named when the memory is freed,
+    /// on whatever thread.
+    fn use_of(&self, stream: impl AsStream) -> Result<StreamHandle> {
+        self.0.runtime.owning_handle(stream)
     }
 
     /// Refuses memory that this crate's allocators got from another driver.
@@ -405,7 +419,10 @@ impl CachingAllocator {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.devices.iter().for_each(|device| device.close());
+        for device in std::mem::take(&mut self.devices) {
+            device.close();
+            device.let_go();
+        }
     }
 }
 

@@ -107,5 +107,5 @@ unsafe fn run(context: *mut c_void) {
     // With the lock given up, whoever frees the last block may end the device: it is not touched from here on.
     // That is why this is no method of it. Only now may the last reference go, which takes the lock.
     freed.report();
-    drop(last);
+    last.into_iter().for_each(Device::let_go);
 }

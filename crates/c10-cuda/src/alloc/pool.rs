@@ -41,6 +41,8 @@ pub(crate) struct PoolOwner {
     pub(crate) use_count: u64,
     /// How many segments it has; of growable ones, those of which anything is mapped.
     pub(crate) segments: u64,
+    /// How many graphs, and captures that are under way, use its memory. See Note [Launches of graphs].
+    pub(crate) graphs: u32,
     /// Allocations that are under way, some with the lock given up.
     pub(crate) pins: u32,
     /// Where its segments come from, if not from the driver's `malloc`.
@@ -65,6 +67,7 @@ impl PoolOwner {
             large: BlockPool::new(order),
             use_count: 0,
             segments: 0,
+            graphs: 0,
             pins: 0,
             allocator: None,
             no_split: false,

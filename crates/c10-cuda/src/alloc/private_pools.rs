@@ -2,7 +2,7 @@
 //!
 //! A pool is there from its first use until its last use is gone and its last segment has been given back; what
 //! is freed of it meanwhile serves only it. [`MemPool`](super::MemPool) makes these calls for a program, and
-//! [`GraphCapture`](super::GraphCapture) for a capture.
+//! [`GraphCapture`](crate::graph::GraphCapture) for a capture.
 
 use std::collections::BTreeSet;
 

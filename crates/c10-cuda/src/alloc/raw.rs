@@ -1,8 +1,6 @@
 #![expect(unsafe_code, reason = "declares the raw calls, which take addresses back, as unsafe fn")]
 //! The raw calls: addresses that the caller gives back by hand.
 
-use c10_core::Stream;
-
 use super::context::RecordContext;
 use super::device::Locked;
 use super::hot::Holder;
@@ -10,6 +8,7 @@ use super::ids::BlockId;
 use super::{CachingAllocator, handed_out, oom, uncached};
 use crate::driver::{DevicePtr, StreamHandle};
 use crate::error::Result;
+use crate::stream::AsStream;
 use crate::sync::lock;
 
 impl CachingAllocator {
@@ -26,8 +25,8 @@ impl CachingAllocator {
     ///
     /// # Errors
     /// As [`allocate_on`](Self::allocate_on).
-    pub fn raw_alloc_with_stream(&self, bytes: u64, stream: Stream) -> Result<DevicePtr> {
-        self.raw_alloc_for(bytes, self.0.runtime.handle(stream)?)
+    pub fn raw_alloc_with_stream(&self, bytes: u64, stream: impl AsStream) -> Result<DevicePtr> {
+        self.raw_alloc_for(bytes, self.0.runtime.owning_handle(stream)?)
     }
 
     fn raw_alloc_for(&self, bytes: u64, stream: StreamHandle) -> Result<DevicePtr> {
@@ -39,7 +38,7 @@ impl CachingAllocator {
             if let Some(pool) = &self.0.async_pool {
                 return pool.malloc(bytes, stream, true, &self.0.callbacks);
             }
-            let ptr = uncached::malloc(&device.driver, device.index, bytes)?;
+            let ptr = uncached::malloc(device, bytes)?;
             lock(&self.0.uncached).insert(ptr.0, device.index);
             return Ok(ptr);
         }
@@ -99,7 +98,7 @@ impl CachingAllocator {
         let device = lock(&self.0.uncached).remove(&ptr.0);
         let device = device.ok_or_else(|| oom::foreign("raw_delete", &ptr.to_string()))?;
         // SAFETY: the map has given up the address, once; the caller answers for its use.
-        let freed = unsafe { uncached::free(&self.device(device)?.driver, ptr) };
+        let freed = unsafe { uncached::free(self.device(device)?, ptr) };
         if freed.is_err() {
             // The memory is still there, and nobody else can have got its address.
             lock(&self.0.uncached).insert(ptr.0, device);
@@ -111,8 +110,8 @@ impl CachingAllocator {
     ///
     /// # Errors
     /// As there.
-    pub fn record_stream_raw(&self, ptr: DevicePtr, stream: Stream) -> Result<()> {
-        let stream = self.0.runtime.handle(stream)?;
+    pub fn record_stream_raw(&self, ptr: DevicePtr, stream: impl AsStream) -> Result<()> {
+        let stream = self.use_of(stream)?;
         if self.0.async_pool.as_ref().is_some_and(|pool| pool.record_stream(ptr, stream)) {
             return Ok(());
         }

@@ -62,6 +62,7 @@ impl Locked<'_> {
     /// Gives back the free segments of a private pool whose last use is gone, and ends it when that were all. One
     /// into which a capture records waits.
     pub(crate) fn release_freeable(&mut self, id: MempoolId) -> Result<(), DriverError> {
+        self.wait_for_launches(Some(id))?;
         let mut result = Ok(());
         for is_small in [true, false] {
             // The lock may be given up in between.
@@ -131,10 +132,15 @@ impl Locked<'_> {
         let is_whole = |block: &Block| block.expandable.is_none() && !block.is_split();
         let is_it = |id: &BlockId| self.blocks[*id].ptr == base && is_whole(&self.blocks[*id]);
         let found = self.pools.iter().flat_map(|pool| pool.free.iter(&self.blocks)).find(is_it);
-        match found {
-            Some(id) => self.release_block(id).map(|()| true),
-            None => Ok(false),
+        let Some(id) = found else { return Ok(false) };
+        let owner = self.pools.owner(self.blocks[id].pool.owner);
+        if owner.graphs > 0 {
+            // A graph uses it whenever it is replayed.
+            return Ok(false);
         }
+        let pool = owner.id;
+        self.wait_for_launches(Some(pool))?;
+        self.release_block(id).map(|()| true)
     }
 
     /// Makes room for a request out of segments of at least `max_split_size`: one that is large enough, or

@@ -1,11 +1,13 @@
 //! Blocks that several streams use: `record_stream`, and the events that a free waits for.
 //!
 //! // Note [Streams that are gone]
-//! An event is recorded when a block is freed, so that it covers all that its stream holds by then. Somebody
-//! else's stream may have been destroyed before, and the streams of a runtime's pool are when the runtime ends
-//! before its memory. What such a stream held may still be running, and no event can stand for it any more. The
-//! block is *stranded*: it is reused only after all work of the device has been waited for, which happens when
-//! memory is short and in `empty_cache`, and no call names the stream again.
+//! An event is recorded when a block is freed, so that it covers all that its stream holds by then. A stream that ends
+//! before that is known by events from its last moment, where it is said that it ends ([`stream_end`]). Where it is
+//! not, what it held may still be running, and no event can stand for it any more. The block is *stranded*: it is
+//! reused only after all work of the device has been waited for, which happens when memory is short and in
+//! `empty_cache`, and no call names the stream again.
+//!
+//! [`stream_end`]: super::stream_end
 
 use std::collections::BTreeSet;
 
@@ -21,6 +23,10 @@ impl Locked<'_> {
     /// Records an event on each stream that uses a freed block. When the driver refuses one, the block waits to
     /// be tried again, or for all of the device where the stream is gone.
     pub(crate) fn insert_events(&mut self, id: BlockId) {
+        if self.blocks[id].stream_uses.is_empty() {
+            // What it waits for is in the queues already.
+            return;
+        }
         if self.device.captures_under_way() {
             match self.defer(id) {
                 Ok(true) => return,
@@ -166,7 +172,7 @@ impl Locked<'_> {
 }
 
 impl DeviceState {
-    fn enqueue(&mut self, stream: StreamHandle, event: EventHandle, id: BlockId) {
+    pub(crate) fn enqueue(&mut self, stream: StreamHandle, event: EventHandle, id: BlockId) {
         enqueue(&mut self.event_queues, stream, event, id);
         self.queued_events += 1;
     }

@@ -6,12 +6,11 @@
 //! after that work. What was freed before the wait is covered; what is freed later waits for the next, or for its
 //! events, since the other stream may have gone on to use it.
 
-use c10_core::Stream;
-
 use super::CachingAllocator;
 use super::device::Locked;
 use crate::driver::{DriverError, StreamHandle};
 use crate::error::Result;
+use crate::stream::AsStream;
 
 impl CachingAllocator {
     /// Makes `waiting` wait for all that `waited` holds, and frees the blocks of `waiting` that were only kept for
@@ -36,7 +35,7 @@ impl CachingAllocator {
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when one is no stream of the runtime; what
     /// the driver reports. Nothing is freed then.
-    pub fn wait_stream(&self, waiting: Stream, waited: Stream) -> Result<()> {
+    pub fn wait_stream(&self, waiting: impl AsStream, waited: impl AsStream) -> Result<()> {
         let (waiting, waited) = (self.runtime().handle(waiting)?, self.runtime().handle(waited)?);
         if waiting == waited {
             return Ok(());
@@ -57,7 +56,7 @@ impl CachingAllocator {
     ///
     /// # Errors
     /// As [`wait_stream`](Self::wait_stream).
-    pub fn stream_waited(&self, waiting: Stream, waited: Stream) -> Result<()> {
+    pub fn stream_waited(&self, waiting: impl AsStream, waited: impl AsStream) -> Result<()> {
         let (waiting, waited) = (self.runtime().handle(waiting)?, self.runtime().handle(waited)?);
         Ok(self.device(waiting.device)?.lock().forget_waited(waiting, waited)?)
     }

@@ -44,7 +44,7 @@ impl fmt::Display for DevicePtr {
 pub struct StreamHandle {
     /// The device whose work it orders.
     pub device: DeviceIndex,
-    /// The driver's value; 0 is the device's default stream.
+    /// The driver's value; 0 is the device's default stream, 2 the calling thread's.
     pub raw: u64,
 }
 
@@ -52,6 +52,11 @@ impl StreamHandle {
     /// The default stream of a device.
     pub const fn default_of(device: DeviceIndex) -> Self {
         Self { device, raw: 0 }
+    }
+
+    /// The default stream that a device has for the calling thread (`CU_STREAM_PER_THREAD`).
+    pub const fn per_thread_default(device: DeviceIndex) -> Self {
+        Self { device, raw: 2 }
     }
 }
 
@@ -68,6 +73,33 @@ pub struct EventHandle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GraphHandle {
     /// The device of the stream that began the capture.
+    pub device: DeviceIndex,
+    /// The driver's value.
+    pub raw: u64,
+}
+
+/// A graph that can be launched (`CUgraphExec`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GraphExecHandle {
+    /// The device of the graph that it was made of.
+    pub device: DeviceIndex,
+    /// The driver's value.
+    pub raw: u64,
+}
+
+/// A loaded image of kernels (`CUmodule`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModuleHandle {
+    /// The device that it was loaded on.
+    pub device: DeviceIndex,
+    /// The driver's value.
+    pub raw: u64,
+}
+
+/// A kernel of a module (`CUfunction`): as good as its module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FunctionHandle {
+    /// The device of its module.
     pub device: DeviceIndex,
     /// The driver's value.
     pub raw: u64,

@@ -1,8 +1,19 @@
-//! [`KernelLaunch`]: a kernel's name, what it reads and writes, and its body.
+//! [`LaunchConfig`]: in how many threads a kernel runs; [`KernelLaunch`]: a kernel with a body of the host's.
 
 use std::fmt;
 
 use super::handle::DevicePtr;
+
+/// In how many threads a function of a module runs, and with what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LaunchConfig {
+    /// Blocks, in x, y and z; none is 0.
+    pub grid: [u32; 3],
+    /// Threads of a block, in x, y and z; none is 0.
+    pub block: [u32; 3],
+    /// Shared memory of a block that is sized at launch, in bytes.
+    pub shared_bytes: u32,
+}
 
 /// A range of device memory that a kernel reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

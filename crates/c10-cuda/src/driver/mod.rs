@@ -14,12 +14,16 @@
 //! - **R6.** Ranges that live at one time never overlap, on any device. An address says which device it is on.
 //! - **R7.** What is issued on a stream that captures becomes a node of a graph and does not run. Calls that CUDA
 //!   forbids then are refused with a capture status, and spoil the captures that forbid them; which do depends on
-//!   the modes of the capture and of the calling thread ([`CaptureMode`]).
+//!   the modes of the capture and of the calling thread ([`CaptureMode`]). A graph made launchable can be launched
+//!   any number of times; a launch is one piece of work of its stream, within which each node runs behind what it
+//!   depends on.
 //! - **R8.** Physical memory is mapped before it is used, and unmapped before its range is freed; it lives until
 //!   it is released and no longer mapped.
 //! - **R9.** Each device has a default memory pool, whose memory comes and goes in stream order: it can be used by
 //!   work behind its `malloc_async` and before its `free_async`, as R3 orders them. The pool gives a freed range out
 //!   anew where that keeps the order.
+//! - **R10.** A module and its functions are of one device. A function is launched on streams of that device, with as
+//!   many parameters as it takes, and until its module is unloaded.
 
 use std::fmt;
 use std::ptr::NonNull;
@@ -37,8 +41,11 @@ mod status;
 mod witness;
 
 pub use checked::Checked;
-pub use handle::{DevicePtr, EventHandle, GraphHandle, NodeId, PhysHandle, StreamHandle, VaRange};
-pub use launch::{Access, KernelBody, KernelLaunch, KernelMemory};
+pub use handle::{
+    DevicePtr, EventHandle, FunctionHandle, GraphExecHandle, GraphHandle, ModuleHandle, NodeId, PhysHandle,
+    StreamHandle, VaRange,
+};
+pub use launch::{Access, KernelBody, KernelLaunch, KernelMemory, LaunchConfig};
 pub use props::{DeviceProps, MemPoolInfo, MemoryInfo};
 pub use record::Record;
 pub use status::{DriverError, Status};
@@ -116,13 +123,16 @@ impl fmt::Debug for IpcHandle {
     }
 }
 
-/// A CUDA driver, real or simulated. The rules R1 to R9 stand at the head of this module.
+/// A CUDA driver, real or simulated. The rules R1 to R10 stand at the head of this module.
 ///
 /// Every call fails with the [`Status`] that names the reason and with [`Status::InvalidDevice`] for a device
 /// that is not there. The trait is sealed: it grows without notice.
 pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync + 'static {
     /// A short name: `sim`, `cuda`.
     fn name(&self) -> &'static str;
+    /// The newest CUDA that it knows, as 1000 times the major plus 10 times the minor number: 12040 is 12.4
+    /// (`cuDriverGetVersion`).
+    fn version(&self) -> u32;
 
     // Devices.
 
@@ -218,6 +228,26 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync + 'static {
     fn stream_priority_range(&self, device: DeviceIndex) -> Result<(i32, i32)>;
     /// A stream that does not wait for the default stream (`cuStreamCreateWithPriority`, non-blocking).
     fn stream_create(&self, device: DeviceIndex, priority: i32) -> Result<StreamHandle>;
+    /// Takes note of a stream that somebody else made and will end, so that it can be used here; each time until it
+    /// is [disowned](Self::stream_disown) once. A stream that this driver made needs none, and is left as it is.
+    ///
+    /// # Safety
+    /// It is a live stream of the device's primary context, and stays one until it is disowned or the driver is
+    /// dropped.
+    unsafe fn stream_adopt(&self, stream: StreamHandle) -> Result<()> {
+        // A simulated device has no streams that somebody else made.
+        let _ = stream;
+        Ok(())
+    }
+    /// Forgets such a stream once no call uses it: from then on it is refused as one that has ended, and whoever made
+    /// it may end it.
+    fn stream_disown(&self, stream: StreamHandle) -> Result<()> {
+        let _ = stream;
+        Ok(())
+    }
+    /// The priority that a stream has: what it was made with, brought into the device's range
+    /// (`cuStreamGetPriority`).
+    fn stream_priority(&self, stream: StreamHandle) -> Result<i32>;
     /// Ends a stream; what is issued on it still runs (`cuStreamDestroy`).
     fn stream_destroy(&self, stream: StreamHandle) -> Result<()>;
     /// Whether all work of the stream is complete (`cuStreamQuery`).
@@ -236,6 +266,9 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync + 'static {
     /// Makes the event stand for the work that the stream holds now; both are of one device
     /// (`cuEventRecord`).
     fn event_record(&self, event: EventHandle, stream: StreamHandle) -> Result<()>;
+    /// The same; in a capture, a node that records the event whenever the graph runs
+    /// (`cuEventRecordWithFlags`, `CU_EVENT_RECORD_EXTERNAL`).
+    fn event_record_external(&self, event: EventHandle, stream: StreamHandle) -> Result<()>;
     /// Whether that work is complete (`cuEventQuery`).
     fn event_query(&self, event: EventHandle) -> Result<bool>;
     /// Waits until it is (`cuEventSynchronize`).
@@ -299,6 +332,24 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync + 'static {
     fn graph_node_count(&self, graph: GraphHandle) -> Result<usize>;
     /// Ends a graph (`cuGraphDestroy`).
     fn graph_destroy(&self, graph: GraphHandle) -> Result<()>;
+    /// Makes a graph launchable; what is launched stays when the graph ends (`cuGraphInstantiateWithFlags`,
+    /// `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH`: memory that the graph allocates and does not free is freed
+    /// before it is launched again).
+    fn graph_instantiate(&self, graph: GraphHandle) -> Result<GraphExecHandle>;
+    /// Makes its next launches do what another graph does (`cuGraphExecUpdate`). Where that graph is of another
+    /// shape, [`Status::GraphUpdateFailure`].
+    fn graph_exec_update(&self, exec: GraphExecHandle, graph: GraphHandle) -> Result<()>;
+    /// Does, in stream order, what the first launch would do beforehand (`cuGraphUpload`).
+    fn graph_upload(&self, exec: GraphExecHandle, stream: StreamHandle) -> Result<()>;
+    /// Runs the graph, whole, in stream order: each node behind what it depends on (`cuGraphLaunch`). Launches of
+    /// one `exec` run one after the other.
+    ///
+    /// # Safety
+    /// Until the stream has run it, what each node uses is valid, and nothing that is not ordered with the launch
+    /// uses it in another way.
+    unsafe fn graph_launch(&self, exec: GraphExecHandle, stream: StreamHandle) -> Result<()>;
+    /// Ends it; launches that are under way still run (`cuGraphExecDestroy`).
+    fn graph_exec_destroy(&self, exec: GraphExecHandle) -> Result<()>;
     /// Changes the mode of the calling thread, and gives what it was (`cuThreadExchangeStreamCaptureMode`).
     fn exchange_capture_mode(&self, mode: CaptureMode) -> Result<CaptureMode>;
 
@@ -327,9 +378,41 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync + 'static {
     /// own one (`cuMemImportFromShareableHandle`). The memory lives while any process has a handle or a mapping.
     fn import_memory(&self, device: DeviceIndex, handle: &IpcHandle) -> Result<PhysHandle>;
 
+    /// Makes an event known to other processes (`cuIpcGetEventHandle`). It was made
+    /// [`interprocess`](EventFlags::interprocess); else [`Status::InvalidValue`].
+    fn event_export(&self, event: EventHandle) -> Result<IpcHandle>;
+    /// Another process's event, to be recorded, waited for and [destroyed](Self::event_destroy) as an own one
+    /// (`cuIpcOpenEventHandle`).
+    fn event_open(&self, device: DeviceIndex, handle: &IpcHandle) -> Result<EventHandle>;
+
     // Kernels.
 
-    /// Issues a kernel on a stream, with what it will read and write (`cuLaunchKernel`).
+    /// Loads an image of kernels on a device: PTX, cubin, fatbin, or what a simulated device has in their place
+    /// (`cuModuleLoadData`). What is none that the device can run: [`Status::InvalidImage`].
+    fn module_load(&self, device: DeviceIndex, image: &[u8]) -> Result<ModuleHandle>;
+    /// Ends a module and its functions (`cuModuleUnload`).
+    ///
+    /// # Safety
+    /// No work that is under way, or comes, uses its functions; nor does a graph that will be launched.
+    unsafe fn module_unload(&self, module: ModuleHandle) -> Result<()>;
+    /// The function of that name (`cuModuleGetFunction`); where there is none, [`Status::NotFound`].
+    fn module_function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle>;
+    /// Issues a function of a module on a stream of its device (`cuLaunchKernel`). `params` are the bytes of each
+    /// argument, in order.
+    ///
+    /// # Safety
+    /// `params` are what the function takes, in number, size and meaning. What it reads and writes with them is
+    /// valid until the stream has run it, and nothing unordered uses that in another way.
+    unsafe fn launch_function(
+        &self,
+        stream: StreamHandle,
+        function: FunctionHandle,
+        config: LaunchConfig,
+        params: &[&[u8]],
+    ) -> Result<()>;
+
+    /// Issues a kernel with a body of the host's, and with what it will read and write. A device that does not run
+    /// on the host refuses with [`Status::NotSupported`].
     ///
     /// # Safety
     /// The kernel accesses what it declares and nothing else, and that is valid until the stream has run it.

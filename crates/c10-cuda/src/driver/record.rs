@@ -9,8 +9,8 @@ use c10_core::DeviceIndex;
 
 use super::{
     CaptureInfo, CaptureMode, CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle,
-    GraphHandle, IpcHandle, KernelLaunch, MemPoolInfo, MemoryInfo, NodeId, PhysHandle, Result, StreamHandle,
-    VaRange, Witness, sealed,
+    FunctionHandle, GraphExecHandle, GraphHandle, IpcHandle, KernelLaunch, LaunchConfig, MemPoolInfo,
+    MemoryInfo, ModuleHandle, NodeId, PhysHandle, Result, StreamHandle, VaRange, Witness, sealed,
 };
 
 /// A driver that writes each of its calls, with what it was given and what it gave, to a trace of one line a call.
@@ -97,6 +97,10 @@ impl sealed::Sealed for Record {}
 impl Driver for Record {
     fn name(&self) -> &'static str {
         self.inner.name()
+    }
+
+    fn version(&self) -> u32 {
+        self.inner.version()
     }
 
     fn device_count(&self) -> DeviceIndex {
@@ -235,6 +239,21 @@ impl Driver for Record {
         self.note(format_args!("stream_create({device}, {priority})"), result, shown)
     }
 
+    unsafe fn stream_adopt(&self, stream: StreamHandle) -> Result<()> {
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.stream_adopt(stream) };
+        self.done(format_args!("stream_adopt({})", stream_text(stream)), result)
+    }
+
+    fn stream_disown(&self, stream: StreamHandle) -> Result<()> {
+        self.done(format_args!("stream_disown({})", stream_text(stream)), self.inner.stream_disown(stream))
+    }
+
+    fn stream_priority(&self, stream: StreamHandle) -> Result<i32> {
+        let result = self.inner.stream_priority(stream);
+        self.value(format_args!("stream_priority({})", stream_text(stream)), result)
+    }
+
     fn stream_destroy(&self, stream: StreamHandle) -> Result<()> {
         self.done(format_args!("stream_destroy({})", stream_text(stream)), self.inner.stream_destroy(stream))
     }
@@ -270,6 +289,12 @@ impl Driver for Record {
     fn event_record(&self, event: EventHandle, stream: StreamHandle) -> Result<()> {
         let result = self.inner.event_record(event, stream);
         self.done(format_args!("event_record({}, {})", event_text(event), stream_text(stream)), result)
+    }
+
+    fn event_record_external(&self, event: EventHandle, stream: StreamHandle) -> Result<()> {
+        let result = self.inner.event_record_external(event, stream);
+        let (event, stream) = (event_text(event), stream_text(stream));
+        self.done(format_args!("event_record_external({event}, {stream})"), result)
     }
 
     fn event_query(&self, event: EventHandle) -> Result<bool> {
@@ -352,6 +377,33 @@ impl Driver for Record {
         self.done(format_args!("graph_destroy({})", graph.raw), self.inner.graph_destroy(graph))
     }
 
+    fn graph_instantiate(&self, graph: GraphHandle) -> Result<GraphExecHandle> {
+        let result = self.inner.graph_instantiate(graph);
+        let shown = |exec: &GraphExecHandle| exec.raw.to_string();
+        self.note(format_args!("graph_instantiate({})", graph.raw), result, shown)
+    }
+
+    fn graph_exec_update(&self, exec: GraphExecHandle, graph: GraphHandle) -> Result<()> {
+        let result = self.inner.graph_exec_update(exec, graph);
+        self.done(format_args!("graph_exec_update({}, {})", exec.raw, graph.raw), result)
+    }
+
+    fn graph_upload(&self, exec: GraphExecHandle, stream: StreamHandle) -> Result<()> {
+        let result = self.inner.graph_upload(exec, stream);
+        self.done(format_args!("graph_upload({}, {})", exec.raw, stream_text(stream)), result)
+    }
+
+    unsafe fn graph_launch(&self, exec: GraphExecHandle, stream: StreamHandle) -> Result<()> {
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.graph_launch(exec, stream) };
+        self.done(format_args!("graph_launch({}, {})", exec.raw, stream_text(stream)), result)
+    }
+
+    fn graph_exec_destroy(&self, exec: GraphExecHandle) -> Result<()> {
+        let result = self.inner.graph_exec_destroy(exec);
+        self.done(format_args!("graph_exec_destroy({})", exec.raw), result)
+    }
+
     fn exchange_capture_mode(&self, mode: CaptureMode) -> Result<CaptureMode> {
         let result = self.inner.exchange_capture_mode(mode);
         self.value(format_args!("exchange_capture_mode({mode:?})"), result)
@@ -390,6 +442,54 @@ impl Driver for Record {
     fn import_memory(&self, device: DeviceIndex, handle: &IpcHandle) -> Result<PhysHandle> {
         let result = self.inner.import_memory(device, handle);
         self.value(format_args!("import_memory({device}, {handle:?})"), result)
+    }
+
+    fn event_export(&self, event: EventHandle) -> Result<IpcHandle> {
+        self.value(format_args!("event_export({})", event_text(event)), self.inner.event_export(event))
+    }
+
+    fn event_open(&self, device: DeviceIndex, handle: &IpcHandle) -> Result<EventHandle> {
+        let result = self.inner.event_open(device, handle);
+        let shown = |event: &EventHandle| event_text(*event).to_string();
+        self.note(format_args!("event_open({device}, {handle:?})"), result, shown)
+    }
+
+    fn module_load(&self, device: DeviceIndex, image: &[u8]) -> Result<ModuleHandle> {
+        let result = self.inner.module_load(device, image);
+        let shown = |module: &ModuleHandle| module.raw.to_string();
+        self.note(format_args!("module_load({device}, {} bytes)", image.len()), result, shown)
+    }
+
+    unsafe fn module_unload(&self, module: ModuleHandle) -> Result<()> {
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.module_unload(module) };
+        self.done(format_args!("module_unload({})", module.raw), result)
+    }
+
+    fn module_function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle> {
+        let result = self.inner.module_function(module, name);
+        let shown = |function: &FunctionHandle| function.raw.to_string();
+        self.note(format_args!("module_function({}, {name})", module.raw), result, shown)
+    }
+
+    unsafe fn launch_function(
+        &self,
+        stream: StreamHandle,
+        function: FunctionHandle,
+        config: LaunchConfig,
+        params: &[&[u8]],
+    ) -> Result<()> {
+        // SAFETY: as this call's own caller promises.
+        let result = unsafe { self.inner.launch_function(stream, function, config, params) };
+        let LaunchConfig { grid, block, shared_bytes } = config;
+        let (stream, raw) = (stream_text(stream), function.raw);
+        let sizes: Vec<usize> = params.iter().map(|param| param.len()).collect();
+        self.done(
+            format_args!(
+                "launch_function({stream}, {raw}, {grid:?} of {block:?}, {shared_bytes}, {sizes:?})"
+            ),
+            result,
+        )
     }
 
     unsafe fn launch(&self, stream: StreamHandle, kernel: KernelLaunch) -> Result<()> {

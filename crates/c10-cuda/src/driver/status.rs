@@ -44,6 +44,20 @@ pub enum Status {
     NotPermitted,
     /// A kernel or a copy touched memory that is not its own; the device is lost.
     IllegalAddress,
+    /// A kernel failed in another way than by an address; the device is lost.
+    LaunchFailed,
+    /// The device stopped in a way that only a new process mends.
+    DeviceLost,
+    /// There is no context, or it is not the one that the call is for.
+    InvalidContext,
+    /// There is no function of that name.
+    NotFound,
+    /// The image of kernels is none, or none that the device can run.
+    InvalidImage,
+    /// A launchable graph cannot be made to do what another graph does: they are of different shapes.
+    GraphUpdateFailure,
+    /// One device cannot reach the other's memory.
+    PeerAccessUnsupported,
     /// The driver does not do this.
     NotSupported,
     /// Anything else, with the driver's number.
@@ -72,6 +86,13 @@ impl Status {
             Self::IllegalState => "the operation cannot be performed in the present state",
             Self::NotPermitted => "operation not permitted",
             Self::IllegalAddress => "an illegal memory access was encountered",
+            Self::LaunchFailed => "unspecified launch failure",
+            Self::DeviceLost => "the device is lost",
+            Self::InvalidContext => "invalid device context",
+            Self::NotFound => "named symbol not found",
+            Self::InvalidImage => "device kernel image is invalid",
+            Self::GraphUpdateFailure => "the graph update was not performed: the graphs differ in shape",
+            Self::PeerAccessUnsupported => "peer access is not supported between these two devices",
             Self::NotSupported => "operation not supported",
             Self::Other(_) => "driver error",
         }
@@ -96,18 +117,24 @@ pub struct DriverError {
     pub status: Status,
     /// The device it was for.
     pub device: DeviceIndex,
+    /// What there is to say beyond the status.
+    pub detail: Option<&'static str>,
 }
 
 impl DriverError {
     /// The failure of one call.
     pub const fn new(call: &'static str, status: Status, device: DeviceIndex) -> Self {
-        Self { call, status, device }
+        Self { call, status, device, detail: None }
     }
 }
 
 impl fmt::Display for DriverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} failed on device {}: {}", self.call, self.device, self.status)
+        write!(f, "{} failed on device {}: {}", self.call, self.device, self.status)?;
+        match self.detail {
+            Some(detail) => write!(f, " ({detail})"),
+            None => Ok(()),
+        }
     }
 }
 

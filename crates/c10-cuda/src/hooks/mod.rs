@@ -11,6 +11,7 @@ use crate::driver::{CopyEnd, DevicePtr, DriverError, StreamHandle};
 use crate::error::Error;
 use crate::pinned::PinnedAllocator;
 use crate::runtime::Runtime;
+use crate::stream::CudaStream;
 use crate::stream::id::StreamKind;
 use crate::sync::Arc;
 
@@ -116,11 +117,7 @@ unsafe impl DeviceHooks for CudaHooks {
     }
 
     fn synchronize_device(&self, index: DeviceIndex) -> Result<()> {
-        self.runtime().check(index)?;
-        let driver = self.runtime().driver();
-        let waited = driver.device_synchronize(index).map_err(refused);
-        driver.settle();
-        waited
+        Ok(self.runtime().synchronize(index)?)
     }
 
     fn allocator(&self) -> Arc<dyn Allocator> {
@@ -163,15 +160,11 @@ unsafe impl DeviceHooks for CudaHooks {
     }
 
     fn query_stream(&self, stream: Stream) -> Result<bool> {
-        self.runtime().driver().stream_query(self.handle(stream)?).map_err(refused)
+        Ok(CudaStream::new(self.runtime(), stream)?.query()?)
     }
 
     fn synchronize_stream(&self, stream: Stream) -> Result<()> {
-        let handle = self.handle(stream)?;
-        let driver = self.runtime().driver();
-        let waited = driver.stream_synchronize(handle).map_err(refused);
-        driver.settle();
-        waited
+        Ok(CudaStream::new(self.runtime(), stream)?.synchronize()?)
     }
 
     /// The driver's event is made when it is first recorded.

@@ -14,7 +14,7 @@ pub(super) struct StreamWork(CudaEvent);
 impl StreamWork {
     pub(super) fn new(runtime: &Runtime, stream: Stream) -> crate::Result<Self> {
         let event = CudaEvent::new(runtime, EventFlags { blocking: true, ..EventFlags::default() })?;
-        event.record(stream)?;
+        event.record_if(stream, true)?;
         Ok(Self(event))
     }
 }
@@ -23,10 +23,10 @@ impl StreamWork {
 // when the work before it is (R3).
 unsafe impl PendingUse for StreamWork {
     fn is_done(&self) -> Result<bool> {
-        Ok(self.0.query()?)
+        Ok(self.0.is_done()?)
     }
 
     fn wait(&self) -> Result<()> {
-        Ok(self.0.synchronize()?)
+        Ok(self.0.wait_on_host()?)
     }
 }

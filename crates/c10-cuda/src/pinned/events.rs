@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::pool::Locked;
-use crate::alloc::RelaxedMode;
+use super::block::{Block, State};
+use super::pool::{Locked, PoolState};
+use crate::captures::RelaxedMode;
 use crate::driver::{CaptureState, DriverError, EventHandle, Status, StreamHandle};
 use crate::event_queues::enqueue;
 
@@ -96,9 +97,29 @@ impl Locked<'_> {
         self.idle_events.keep(event);
         let Some(block) = self.blocks.get_mut(&at) else { return };
         block.events -= 1;
-        if block.events == 0 && block.streams.is_empty() {
+        if block.state == State::Waiting && block.events == 0 && block.streams.is_empty() {
             self.ready(at);
         }
+    }
+
+    /// Lets blocks that a stream uses wait for what it holds now: it ends.
+    pub(super) fn before_end(&mut self, stream: StreamHandle) -> Result<(), DriverError> {
+        let uses = |(at, block): (&usize, &Block)| block.streams.contains(&stream).then_some(*at);
+        let used: Vec<usize> = self.blocks.iter().filter_map(uses).collect();
+        for at in used {
+            // What a graph records is not its work.
+            let Some(event) = self.record_event(stream)? else { continue };
+            if let Some(block) = self.blocks.get_mut(&at) {
+                block.streams.retain(|used| *used != stream);
+                block.events += 1;
+            }
+            enqueue(&mut self.queues, stream, event, at);
+        }
+        let PoolState { unrecorded, stranded, blocks, .. } = &mut **self;
+        for waiting in [unrecorded, stranded] {
+            waiting.retain(|at| blocks.get(at).is_some_and(|block| !block.streams.is_empty()));
+        }
+        Ok(())
     }
 
     fn retry_unrecorded(&mut self) {
@@ -109,7 +130,8 @@ impl Locked<'_> {
 
     /// Waits for all work of the devices whose streams are gone, and makes available what they used.
     pub(super) fn synchronize_stranded(&mut self) -> Result<(), DriverError> {
-        if self.stranded.is_empty() {
+        // A device of which a stream captures cannot be waited for.
+        if self.stranded.is_empty() || self.pool.captures.are_under_way() {
             return Ok(());
         }
         let _relaxed = RelaxedMode::enter(&*self.pool.driver)?;

@@ -57,13 +57,15 @@ pub use stats::HostStats;
 
 use std::fmt;
 
-use c10_core::{DataPtr, Device, Stream};
+use c10_core::{DataPtr, Device};
 
 use crate::config::PinnedConfig;
 use crate::driver::DriverError;
+use crate::driver::StreamHandle;
 use crate::error::{Error, OutOfMemory, Result};
 use crate::runtime::Runtime;
-use crate::sync::Arc;
+use crate::stream::{AsStream, StreamUser};
+use crate::sync::{Arc, Weak};
 
 use pool::Pool;
 
@@ -82,7 +84,8 @@ impl PinnedAllocator {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for numbers out of range.
     pub fn new(runtime: Runtime, config: PinnedConfig) -> Result<Self> {
         config.check()?;
-        let pool = Arc::new(Pool::new(Arc::clone(runtime.driver()), config));
+        let pool = Arc::new(Pool::new(&runtime, config));
+        runtime.add_user(Arc::downgrade(&pool) as Weak<dyn StreamUser>);
         Ok(Self { runtime, pool })
     }
 
@@ -119,8 +122,12 @@ impl PinnedAllocator {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when it is no stream of the runtime; what the driver reports.
-    pub fn record_event(&self, ptr: &DataPtr, stream: Stream) -> Result<bool> {
-        let stream = self.runtime.handle(stream)?;
+    pub fn record_event(&self, ptr: &DataPtr, stream: impl AsStream) -> Result<bool> {
+        self.record_event_of(ptr, self.runtime.handle(stream)?)
+    }
+
+    /// The same, by the driver's handle.
+    pub(crate) fn record_event_of(&self, ptr: &DataPtr, stream: StreamHandle) -> Result<bool> {
         match owner::block_of(ptr, &self.pool) {
             Some(at) => Ok(self.pool.record(at, stream)?),
             None => Ok(false),
@@ -131,7 +138,7 @@ impl PinnedAllocator {
     ///
     /// # Errors
     /// As there.
-    pub fn record_event_at(&self, address: *const u8, stream: Stream) -> Result<bool> {
+    pub fn record_event_at(&self, address: *const u8, stream: impl AsStream) -> Result<bool> {
         let stream = self.runtime.handle(stream)?;
         Ok(self.pool.record(address.addr(), stream)?)
     }

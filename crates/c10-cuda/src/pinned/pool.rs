@@ -3,7 +3,8 @@
 //! - **P1.** Blocks do not overlap.
 //! - **P2.** A cached block stands once in the list of its class, and no other block does. It has no streams and no
 //!   events.
-//! - **P3.** A block's `events` is the number of its entries in the event queues. Only blocks that wait have any. A
+//! - **P3.** A block's `events` is the number of its entries in the event queues. Only blocks that wait have any, and
+//!   blocks that are out of streams that have ended. A
 //!   waiting block with streams left is listed once, in `unrecorded` or `stranded`.
 //! - **P4.** The statistics are the sums over the blocks: all of them, and those that are not cached.
 //! - **P5.** Blocks of the segment lie in the part of it that is cut off.
@@ -21,14 +22,18 @@ use super::classes::Classes;
 use super::segment::Segment;
 use super::size::max_cached;
 use super::stats::HostStats;
+use crate::captures::Captures;
 use crate::config::PinnedConfig;
 use crate::driver::{CaptureState, Driver, DriverError, StreamHandle};
 use crate::event_queues::{EventQueues, IdleEvents};
+use crate::runtime::Runtime;
+use crate::stream::StreamUser;
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 
 /// What an allocator and its blocks that are out have in common.
 pub(super) struct Pool {
     pub(super) driver: Arc<dyn Driver>,
+    pub(super) captures: Arc<Captures>,
     pub(super) config: PinnedConfig,
     state: Mutex<PoolState>,
 }
@@ -59,8 +64,9 @@ pub(super) struct Locked<'a> {
 }
 
 impl Pool {
-    pub(super) fn new(driver: Arc<dyn Driver>, config: PinnedConfig) -> Self {
-        Self { driver, config, state: Mutex::default() }
+    pub(super) fn new(runtime: &Runtime, config: PinnedConfig) -> Self {
+        let (driver, captures) = (Arc::clone(runtime.driver()), Arc::clone(runtime.captures()));
+        Self { driver, captures, config, state: Mutex::default() }
     }
 
     pub(super) fn lock(&self) -> Locked<'_> {
@@ -129,7 +135,22 @@ impl Pool {
             return;
         }
         block.state = State::Waiting;
-        if block.streams.is_empty() { locked.ready(at) } else { locked.insert_events(at) }
+        if block.streams.is_empty() && block.events == 0 {
+            locked.ready(at)
+        } else {
+            locked.insert_events(at)
+        }
+    }
+}
+
+impl StreamUser for Pool {
+    fn before_end(&self, streams: &[StreamHandle]) -> Result<(), DriverError> {
+        let mut locked = self.lock();
+        let mut result = Ok(());
+        for stream in streams {
+            result = result.and(locked.before_end(*stream));
+        }
+        result
     }
 }
 

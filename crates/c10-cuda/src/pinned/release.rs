@@ -26,6 +26,7 @@ impl Pool {
     /// Waits for what still uses blocks, so that they can go. What cannot be waited for stays for ever.
     fn wait_for_all(&self) {
         let mut locked = self.lock();
+        let _relaxed = self.captures.relaxed(&*self.driver);
         let queued: Vec<_> =
             locked.queues.iter().flat_map(|(_, queue)| queue.iter().map(|(e, _)| *e)).collect();
         for event in queued {

@@ -10,7 +10,7 @@ use std::{slice, thread};
 use super::block::{Block, Origin};
 use super::pool::{Locked, Pool};
 use super::segment::Segment;
-use crate::alloc::RelaxedMode;
+use crate::captures::RelaxedMode;
 use crate::driver::{DriverError, Status};
 
 const PAGE: usize = 4096;

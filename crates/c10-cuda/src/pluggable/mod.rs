@@ -33,17 +33,17 @@ mod pool;
 pub use functions::{PluggableFunctions, PoolIdArgument};
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::ptr;
 
-use c10_core::{DataPtr, Device, DeviceIndex, Stream};
+use c10_core::{DataPtr, Device, DeviceIndex};
 
 use crate::alloc::MempoolId;
 use crate::driver::{DevicePtr, StreamHandle};
 use crate::error::{Error, ErrorKind, OutOfMemory, Result};
 use crate::runtime::Runtime;
+use crate::stream::AsStream;
 use crate::sync::{Arc, Mutex, lock};
 
 use owner::Plugged;
@@ -115,8 +115,8 @@ impl PluggableAllocator {
     ///
     /// # Errors
     /// As there, and [`ErrorKind::InvalidArgument`] when it is no stream of the runtime.
-    pub fn raw_alloc_with_stream(&self, bytes: u64, stream: Stream) -> Result<DevicePtr> {
-        self.obtain(bytes, self.runtime.handle(stream)?, true)
+    pub fn raw_alloc_with_stream(&self, bytes: u64, stream: impl AsStream) -> Result<DevicePtr> {
+        self.obtain(bytes, self.runtime.owning_handle(stream)?, true)
     }
 
     fn obtain(&self, bytes: u64, stream: StreamHandle, raw: bool) -> Result<DevicePtr> {
@@ -130,15 +130,9 @@ impl PluggableAllocator {
         let size = usize::try_from(bytes).ok().filter(|&n| isize::try_from(n).is_ok()).ok_or_else(none)?;
         let ptr = self.functions().call_alloc(size, stream).ok_or_else(none)?;
         let given = Given { bytes: size, stream, raw };
-        match lock(&self.plugged.table.0).entry(ptr.0) {
-            Entry::Vacant(place) => {
-                place.insert(given);
-            }
-            // It is not given back: that would take it from whoever has it.
-            Entry::Occupied(_) => {
-                return Err(invalid(format!("alloc gave {ptr}, which it has given out already")));
-            }
-        }
+        // It is not given back: that would take it from whoever has it.
+        let out = || invalid(format!("alloc gave {ptr}, where it has given out memory already"));
+        self.plugged.give_out(ptr, given).ok_or_else(out)?;
         Ok(ptr)
     }
 
@@ -170,7 +164,7 @@ impl PluggableAllocator {
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for memory that is not this allocator's, and when it is no stream of the
     /// runtime.
-    pub fn record_stream(&self, ptr: &DataPtr, stream: Stream) -> Result<()> {
+    pub fn record_stream(&self, ptr: &DataPtr, stream: impl AsStream) -> Result<()> {
         let stream = self.runtime.handle(stream)?;
         if ptr.root().is_null() {
             return Ok(());
@@ -267,7 +261,7 @@ impl PluggableAllocator {
         Ok(())
     }
 
-    /// How many blocks are out.
+    /// How many blocks are out, and segments of private pools.
     pub fn live_blocks(&self) -> usize {
         lock(&self.plugged.table.0).len()
     }

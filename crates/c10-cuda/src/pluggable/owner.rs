@@ -11,7 +11,7 @@ use c10_core::data_ptr::{DataPtr, DeleterEntry};
 use c10_core::{Device, DeviceIndex};
 
 use super::functions::PluggableFunctions;
-use super::{PluggableAllocator, Table};
+use super::{Given, PluggableAllocator, Table};
 use crate::driver::{CopyEnd, DevicePtr};
 use crate::sync::{Arc, lock};
 
@@ -31,6 +31,29 @@ struct Owner {
 }
 
 impl Plugged {
+    /// Notes what `alloc` has given; `None` where any of it is out already.
+    pub(super) fn give_out(&self, at: DevicePtr, given: Given) -> Option<()> {
+        let mut table = lock(&self.table.0);
+        let before = table.range(..=at.0).next_back();
+        let behind = table.range(at.0..).next();
+        let end = at.0.checked_add(given.bytes as u64)?;
+        if before.is_some_and(|(from, there)| from + there.bytes as u64 > at.0)
+            || behind.is_some_and(|(from, _)| *from < end)
+        {
+            return None;
+        }
+        table.insert(at.0, given);
+        Some(())
+    }
+
+    /// Gives back what is out at an address, if anything is.
+    pub(super) fn take_back(&self, at: DevicePtr) {
+        let given = lock(&self.table.0).remove(&at.0);
+        if let Some(given) = given {
+            self.functions.call_free(at, given.bytes, given.stream);
+        }
+    }
+
     /// The owner of memory that has just been handed out.
     pub(super) fn own(plugged: &Arc<Self>, at: DevicePtr, device: DeviceIndex) -> DataPtr {
         if at.is_null() {
@@ -56,10 +79,7 @@ pub(super) fn address_of(ptr: &DataPtr, plugged: &Arc<Plugged>) -> Option<Device
 unsafe fn run(context: *mut c_void) {
     // SAFETY: `own` made the context from a box of this type, and a deleter runs once.
     let Owner { plugged, at } = *unsafe { Box::from_raw(context.cast::<Owner>()) };
-    let given = lock(&plugged.table.0).remove(&at.0);
-    if let Some(given) = given {
-        plugged.functions.call_free(at, given.bytes, given.stream);
-    }
+    plugged.take_back(at);
 }
 
 // SAFETY: the giver of the functions said that what `alloc` gives is its receiver's alone until `free`, and as long as

@@ -3,7 +3,7 @@
 
 use c10_core::DeviceIndex;
 
-use super::PluggableAllocator;
+use super::{Given, PluggableAllocator};
 use crate::alloc::PoolAllocator;
 use crate::driver::{DevicePtr, StreamHandle};
 
@@ -11,20 +11,23 @@ use crate::driver::{DevicePtr, StreamHandle};
 const ALIGNMENT: u64 = 512;
 
 // SAFETY: the giver of the functions said that what `alloc` gives is memory of the device, that long and nobody
-// else's until `free`; what does not lie at a multiple of 512 bytes is given back at once.
+// else's until `free`; what does not lie at a multiple of 512 bytes is given back at once, and what
+// lies where something is out already is no memory.
 unsafe impl PoolAllocator for PluggableAllocator {
     fn alloc(&self, bytes: u64, device: DeviceIndex, stream: StreamHandle) -> Option<DevicePtr> {
         debug_assert_eq!(device, stream.device, "a stream is of its device");
         let size = usize::try_from(bytes).ok()?;
         let ptr = self.functions().call_alloc(size, stream)?;
+        // An address that is out already is not given back: that would take it from whoever has it.
+        self.plugged.give_out(ptr, Given { bytes: size, stream, raw: false })?;
         if ptr.0.is_multiple_of(ALIGNMENT) {
             return Some(ptr);
         }
-        self.functions().call_free(ptr, size, stream);
+        self.plugged.take_back(ptr);
         None
     }
 
-    fn free(&self, ptr: DevicePtr, bytes: u64, _: DeviceIndex, stream: StreamHandle) {
-        self.functions().call_free(ptr, bytes as usize, stream);
+    fn free(&self, ptr: DevicePtr, _: u64, _: DeviceIndex, _: StreamHandle) {
+        self.plugged.take_back(ptr);
     }
 }

@@ -1,7 +1,8 @@
 //! What the bits of a [`StreamId`] say, as PyTorch has them (`c10::cuda::CUDAStream`).
 //!
-//! 0 is the default stream. A stream of the pool is `index << 5 | (priority class + 1) << 1 | 1`. Any other
-//! even number is the driver's own value of an external stream, which somebody else owns.
+//! 0 is the default stream, and 2 the calling thread's own (`cudaStreamPerThread`). A stream of the pool is
+//! `index << 5 | (priority class + 1) << 1 | 1`. Any other even number is the driver's own value of an external
+//! stream, which somebody else owns.
 
 use c10_core::StreamId;
 
@@ -15,6 +16,8 @@ pub const MAX_PRIORITY_CLASSES: usize = 4;
 pub enum StreamKind {
     /// The default stream.
     Default,
+    /// The default stream of the calling thread: another one on each thread.
+    PerThread,
     /// A stream of the pool.
     Pool {
         /// Its priority class; 0 is the lowest.
@@ -31,6 +34,7 @@ impl StreamKind {
     pub fn of(id: StreamId) -> Option<Self> {
         match id.0 {
             0 => Some(Self::Default),
+            2 => Some(Self::PerThread),
             bits if bits & 1 == 0 => Some(Self::External(bits as u64)),
             bits => {
                 let (kind, index) = ((bits >> 1) & 0b1111, bits >> 5);
@@ -45,6 +49,7 @@ impl StreamKind {
     pub const fn id(self) -> StreamId {
         match self {
             Self::Default => StreamId(0),
+            Self::PerThread => StreamId(2),
             Self::Pool { class, index } => StreamId(((index as i64) << 5) | ((class as i64 + 1) << 1) | 1),
             Self::External(raw) => StreamId(raw as i64),
         }

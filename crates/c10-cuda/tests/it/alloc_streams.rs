@@ -5,7 +5,7 @@ use std::sync::Arc;
 use c10_core::data_ptr::Wrapping;
 use c10_core::{DataPtr, Device, DeviceType, Stream, StreamId};
 use c10_cuda::driver::sim::{FaultPlan, FaultRule, FaultWhen, SimConfig, SimDriver};
-use c10_cuda::driver::{DevicePtr, Driver, Status, StreamHandle};
+use c10_cuda::driver::{CaptureMode, DevicePtr, Driver, Status, StreamHandle};
 use c10_cuda::{CachingAllocator, Config, ErrorKind};
 
 use crate::rig::{GIB, MIB, Rig, address, place};
@@ -273,8 +273,123 @@ fn an_external_stream_is_used_like_any_other() {
     drop(own);
 }
 
+/// A busy stream of somebody else's that uses a block, and the block.
+fn used_by_another(rig: &Rig, bytes: u64) -> (Stream, DataPtr) {
+    let handle = rig.sim.stream_create(0, 0).unwrap();
+    let stream = rig.runtime.external_stream(handle).unwrap();
+    let block = rig.allocate(bytes);
+    rig.cuda.record_stream(&block, stream).unwrap();
+    fill(&*rig.sim, DevicePtr(address(&block)), 1, bytes, handle).unwrap();
+    (stream, block)
+}
+
+/// Ends a stream as its owner does.
+fn end_stream(rig: &Rig, stream: Stream) {
+    rig.runtime.disown_stream(stream).unwrap();
+    rig.sim.stream_destroy(rig.handle(stream)).unwrap();
+}
+
 #[test]
-fn row_13_a_stream_that_is_gone_holds_memory_until_the_device_is_waited_for() {
+fn row_13_no_call_names_a_stream_that_is_gone() {
+    for by_shortage in [true, false] {
+        let rig = Rig::new(64 * MIB);
+        let (stream, block) = used_by_another(&rig, 40 * MIB);
+        end_stream(&rig, stream);
+        assert_eq!(rig.sim.call_count("event_record"), 1, "in its last moment");
+        drop(block);
+        // Its work is still running.
+        assert_ne!(place(&rig.allocate(2 * MIB)), 0);
+        assert_eq!(rig.stats().active.all.current, 1);
+        rig.cuda.check_invariants();
+        if by_shortage {
+            assert_eq!(place(&rig.allocate(40 * MIB)), 0, "it is reused");
+        } else {
+            rig.sim.complete_all();
+            assert_eq!(place(&rig.allocate(40 * MIB)), 0, "it is free");
+            assert_eq!(rig.sim.call_count("event_synchronize"), 0);
+        }
+        assert_eq!(rig.stats().num_ooms, 0);
+        assert_eq!(rig.sim.call_count("event_record"), 1);
+        assert_eq!(rig.sim.call_count("device_synchronize"), 0);
+        assert_eq!(rig.cuda.take_free_error(0).unwrap(), None);
+    }
+}
+
+#[test]
+fn a_block_in_use_forgets_a_stream_that_has_passed_and_gone() {
+    let rig = Rig::new(64 * MIB);
+    let (stream, block) = used_by_another(&rig, 3 * MIB);
+    end_stream(&rig, stream);
+    rig.sim.complete_all();
+    drop(rig.allocate(100));
+    drop(block);
+    assert_eq!(place(&rig.allocate(3 * MIB)), 0, "at once");
+    rig.cuda.check_invariants();
+}
+
+#[test]
+fn a_use_that_is_said_on_a_stream_that_is_gone_is_told_of_and_no_more() {
+    let rig = Rig::new(64 * MIB);
+    let (stream, block) = used_by_another(&rig, 1000);
+    end_stream(&rig, stream);
+    rig.cuda.record_stream(&block, stream).unwrap();
+    drop(block);
+    let error = rig.cuda.take_free_error(0).unwrap().unwrap();
+    assert_eq!((error.call, error.status), ("event_record", Status::InvalidHandle));
+    rig.cuda.check_invariants();
+    rig.cuda.empty_cache().unwrap();
+    assert_eq!(rig.driver_used(), 0);
+}
+
+#[test]
+fn freed_blocks_wait_for_a_stream_that_has_gone_after_the_driver_refused_their_event() {
+    let rig = Rig::new(64 * MIB);
+    let (stream, block) = used_by_another(&rig, 3 * MIB);
+    rig.sim.set_faults(FaultRule::nth("event_create", 1, Status::Other(7)).into());
+    drop(block);
+    end_stream(&rig, stream);
+    rig.cuda.check_invariants();
+    assert_ne!(place(&rig.allocate(3 * MIB)), 0);
+    rig.sim.complete_all();
+    assert_eq!(place(&rig.allocate(3 * MIB)), 0);
+    assert_eq!(rig.sim.call_count("device_synchronize"), 0);
+}
+
+#[test]
+fn a_stream_that_could_not_be_given_back_is_as_it_was() {
+    let rig = Rig::new(64 * MIB);
+    let (stream, block) = used_by_another(&rig, 3 * MIB);
+    rig.sim.set_faults(FaultRule::nth("event_record", 1, Status::Other(7)).into());
+    let error = rig.runtime.disown_stream(stream).unwrap_err();
+    assert_eq!(error.driver().unwrap().call, "event_record");
+    rig.cuda.check_invariants();
+    drop(block);
+    assert_ne!(place(&rig.allocate(3 * MIB)), 0);
+    rig.sim.complete_all();
+    assert_eq!(place(&rig.allocate(3 * MIB)), 0);
+    end_stream(&rig, stream);
+}
+
+#[test]
+fn a_block_of_a_capture_waits_for_a_stream_that_is_gone() {
+    let rig = Rig::new(64 * MIB);
+    let (gone, block) = used_by_another(&rig, 3 * MIB);
+    end_stream(&rig, gone);
+    let stream = rig.stream();
+    let capture = rig.begin_capture(stream, rig.cuda.new_graph_pool_id(), CaptureMode::Global).unwrap();
+    rig.cuda.record_stream(&block, stream).unwrap();
+    drop(block);
+    rig.cuda.check_invariants();
+    drop(capture.end().unwrap());
+    assert_eq!(rig.sim.call_count("event_record"), 1);
+    assert_ne!(place(&rig.allocate(3 * MIB)), 0);
+    rig.sim.complete_all();
+    assert_eq!(place(&rig.allocate(3 * MIB)), 0);
+    rig.cuda.check_invariants();
+}
+
+#[test]
+fn a_stream_that_is_gone_unsaid_holds_memory_until_the_device_is_waited_for() {
     for by_shortage in [true, false] {
         let rig = Rig::new(64 * MIB);
         let handle = rig.sim.stream_create(0, 0).unwrap();
@@ -337,6 +452,7 @@ fn memory_that_outlives_the_runtime_goes_back_all_the_same() {
     assert_eq!(sim.memory_info(0).unwrap().free, GIB - 20 * MIB);
     drop(b);
     assert_eq!(sim.memory_info(0).unwrap().free, GIB);
+    assert_eq!(sim.call_count("device_synchronize"), 0, "its use was known by an event");
 }
 
 #[test]

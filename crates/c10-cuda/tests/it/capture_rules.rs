@@ -10,7 +10,7 @@ use c10_cuda::driver::{
     Status, StreamHandle,
 };
 
-use crate::support::{MIB, fill, free, launch};
+use crate::support::{MIB, fill, free};
 
 const S0: StreamHandle = StreamHandle::default_of(0);
 
@@ -26,8 +26,9 @@ fn event(d: &dyn Driver) -> EventHandle {
     d.event_create(0, EventFlags::default()).unwrap()
 }
 
-fn node(d: &dyn Driver, on: StreamHandle) {
-    launch(d, on, "node", &[], &[], |_| panic!("a captured kernel does not run")).unwrap();
+/// Issues what becomes a node.
+fn node(d: &dyn Driver, on: StreamHandle, at: DevicePtr) {
+    fill(d, at, 1, 64, on).unwrap();
 }
 
 /// `waiting` waits for what `waited` holds.
@@ -55,19 +56,19 @@ fn is_spoilt(d: &dyn Driver, on: StreamHandle, spoilt: bool) {
 
 /// Work of a capturing stream becomes nodes that depend on each other, across forks and joins.
 pub(crate) fn r7_work_becomes_a_graph(d: &dyn Driver) {
-    let (a, b) = (stream(d), stream(d));
+    let (a, b, at) = (stream(d), stream(d), d.malloc(0, 64).unwrap());
     assert_eq!(d.capture_info(a).unwrap(), None);
     d.stream_begin_capture(a, CaptureMode::Global).unwrap();
     let info = |on| d.capture_info(on).unwrap().unwrap();
     assert_ne!(info(a).id, 0);
     assert_eq!((info(a).dependencies.len(), d.capture_info(b).unwrap()), (0, None));
-    node(d, a);
+    node(d, a, at);
     let first = info(a).dependencies;
     assert_eq!(d.node_dependencies(first[0]).unwrap(), []);
     wait(d, b, a).unwrap();
     assert_eq!(info(b), info(a), "it is in, where the other is");
-    node(d, b);
-    node(d, a);
+    node(d, b, at);
+    node(d, a, at);
     assert_eq!(d.node_dependencies(info(b).dependencies[0]).unwrap(), first);
     wait(d, a, b).unwrap();
     assert_eq!(info(a).dependencies.len(), 2);
@@ -91,6 +92,7 @@ pub(crate) fn r7_work_becomes_a_graph(d: &dyn Driver) {
     assert_eq!(status(d.node_dependencies(NodeId(u64::MAX))), Status::InvalidHandle);
     assert_eq!(status(d.graph_node_count(GraphHandle { device: 9, ..graph })), Status::InvalidHandle);
     free(d, ptr).unwrap();
+    free(d, at).unwrap();
     d.stream_destroy(a).unwrap();
     d.stream_destroy(b).unwrap();
 }
@@ -105,7 +107,7 @@ fn relaxed_malloc(d: &dyn Driver) -> DevicePtr {
 
 /// What cannot begin, end, wait or be left open.
 pub(crate) fn r7_captures_begin_end_and_join_as_documented(d: &dyn Driver) {
-    let (a, b, c) = (stream(d), stream(d), stream(d));
+    let (a, b, c, at) = (stream(d), stream(d), stream(d), d.malloc(0, 64).unwrap());
     assert_eq!(status(d.stream_begin_capture(S0, CaptureMode::Global)), Status::CaptureUnsupported);
     assert_eq!(status(d.stream_end_capture(a)), Status::IllegalState);
     let begin = |on| d.stream_begin_capture(on, CaptureMode::Relaxed).unwrap();
@@ -117,25 +119,25 @@ pub(crate) fn r7_captures_begin_end_and_join_as_documented(d: &dyn Driver) {
 
     // Ended elsewhere than it began.
     begin(a);
-    node(d, a);
+    node(d, a, at);
     wait(d, b, a).unwrap();
     assert_eq!(status(d.stream_end_capture(b)), Status::CaptureUnmatched);
     is_spoilt(d, a, true);
-    assert_eq!(status(launch(d, a, "node", &[], &[], |_| {})), Status::CaptureInvalidated);
+    assert_eq!(status(fill(d, at, 1, 64, a)), Status::CaptureInvalidated);
     assert_eq!(status(d.stream_end_capture(a)), Status::CaptureInvalidated);
     assert_eq!(d.capture_state(b).unwrap(), CaptureState::None, "it has ended all the same");
 
     // Not joined.
     begin(a);
-    node(d, a);
+    node(d, a, at);
     wait(d, b, a).unwrap();
-    node(d, b);
+    node(d, b, at);
     assert_eq!(status(d.stream_end_capture(a)), Status::CaptureUnjoined);
 
     // Two captures; work outside; the default stream.
     begin(a);
     begin(c);
-    node(d, a);
+    node(d, a, at);
     assert_eq!(status(wait(d, c, a)), Status::CaptureMerge);
     for on in [a, c] {
         is_spoilt(d, on, true);
@@ -145,19 +147,20 @@ pub(crate) fn r7_captures_begin_end_and_join_as_documented(d: &dyn Driver) {
     assert_eq!(status(wait(d, a, b)), Status::CaptureIsolation);
     assert_eq!(status(d.stream_end_capture(a)), Status::CaptureInvalidated);
     begin(a);
-    node(d, a);
+    node(d, a, at);
     assert_eq!(status(wait(d, S0, a)), Status::CaptureUnsupported);
     assert_eq!(status(d.stream_end_capture(a)), Status::CaptureInvalidated);
     for on in [a, b, c] {
         d.stream_destroy(on).unwrap();
     }
+    free(d, at).unwrap();
 }
 
 /// An event of a capture stands for no work that runs.
 pub(crate) fn r7_captured_events_cannot_be_asked(d: &dyn Driver) {
-    let (a, b, event) = (stream(d), stream(d), event(d));
+    let (a, b, event, at) = (stream(d), stream(d), event(d), d.malloc(0, 64).unwrap());
     d.stream_begin_capture(a, CaptureMode::Relaxed).unwrap();
-    node(d, a);
+    node(d, a, at);
     d.event_record(event, a).unwrap();
     assert_eq!(status(d.event_query(event)), Status::CapturedEvent);
     assert_eq!(status(d.event_synchronize(event)), Status::CapturedEvent);
@@ -169,6 +172,7 @@ pub(crate) fn r7_captured_events_cannot_be_asked(d: &dyn Driver) {
     d.event_synchronize(event).unwrap();
     assert!(d.event_query(event).unwrap(), "a record outside makes it an event again");
     d.event_destroy(event).unwrap();
+    free(d, at).unwrap();
     d.stream_destroy(a).unwrap();
     d.stream_destroy(b).unwrap();
 }

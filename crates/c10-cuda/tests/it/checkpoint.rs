@@ -1,9 +1,9 @@
 //! Checkpoints of a pool's state, and allocation at an address.
 
 use c10_core::DataPtr;
-use c10_cuda::ErrorKind;
-use c10_cuda::alloc::{MempoolId, PoolFilter};
+use c10_cuda::alloc::{MemPool, MemPoolOptions, MempoolId, PoolFilter};
 use c10_cuda::driver::DevicePtr;
+use c10_cuda::{CachingAllocator, ErrorKind};
 
 use crate::oracle_trace::{Player, play};
 use crate::rig::{BASE, MIB, Rig, address, place};
@@ -149,5 +149,36 @@ fn a_block_can_be_had_at_an_address() {
     assert_eq!(rig.memory_calls(), ["+2097152"], "the driver is not asked");
     drop((first, there, between));
     assert_eq!(rig.stats().inactive_split.all.current, 0);
+    rig.cuda.check_invariants();
+}
+
+#[test]
+fn a_block_at_an_address_is_split_off_only_where_blocks_are() {
+    let rig = Rig::new(256 * MIB);
+    let (stream, options) = (rig.stream(), MemPoolOptions { no_split: true, ..MemPoolOptions::default() });
+    let pool = MemPool::new(&rig.cuda, 0, options).unwrap();
+    let _use = pool.enter().unwrap();
+    let whole = rig.cuda.allocate_on(1000, stream).unwrap();
+    let begin = address(&whole);
+    drop(whole);
+    let at = |cuda: &CachingAllocator, bytes, address| cuda.allocate_at(bytes, DevicePtr(address), stream);
+    assert_eq!(at(&rig.cuda, 1000, begin + 512).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    let whole = at(&rig.cuda, 1000, begin).unwrap();
+    assert_eq!(rig.stats().inactive_split.all.current, 0, "all of it is handed out");
+    rig.cuda.check_invariants();
+    drop(whole);
+
+    let rig = Rig::with(256 * MIB, "max_split_size_mb:20");
+    let stream = rig.stream();
+    let large = rig.cuda.allocate_on(60 * MIB, stream).unwrap();
+    let begin = address(&large);
+    drop(large);
+    for (bytes, offset) in [(MIB, 0), (2 * MIB, MIB), (30 * MIB, MIB)] {
+        let refused = at(&rig.cuda, bytes, begin + offset).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{bytes} bytes {offset} bytes on");
+    }
+    let large = at(&rig.cuda, 50 * MIB, begin).unwrap();
+    assert_eq!(rig.stats().inactive_split.all.current, 0);
+    drop(large);
     rig.cuda.check_invariants();
 }

@@ -92,12 +92,12 @@ fn time_passes_between_events_that_take_it() {
     start.record(stream).unwrap();
     let error = |a: &CudaEvent, b: &CudaEvent| a.elapsed_ms(b).unwrap_err();
     // In PyTorch's order: how they were made, whether they are recorded, whether they are complete.
-    insta::assert_snapshot!(error(&start, &plain), @"time passes only between events that were made with `timing`");
-    insta::assert_snapshot!(error(&start, &end), @"time passes only between events that have been recorded");
+    insta::assert_snapshot!(error(&start, &plain), @"Both events must be created with argument 'enable_timing=True'.");
+    insta::assert_snapshot!(error(&start, &end), @"Both events must be recorded before calculating elapsed time.");
     assert_eq!(error(&start, &end).kind(), ErrorKind::InvalidArgument);
     fill(&*sim, ptr, 1, 32 * MIB, runtime.handle(stream).unwrap()).unwrap();
     end.record(stream).unwrap();
-    insta::assert_snapshot!(error(&start, &end), @"time is known only between events whose work is complete: wait for both");
+    insta::assert_snapshot!(error(&start, &end), @"Both events must be completed before calculating elapsed time.");
     assert_eq!(error(&start, &end).kind(), ErrorKind::NotReady);
     assert_eq!(c10_core::Error::from(error(&start, &end)).kind(), c10_core::ErrorKind::Busy);
     end.synchronize().unwrap();
@@ -138,8 +138,11 @@ fn a_failed_first_record_leaves_no_event() {
     event.record(runtime.current_stream(1).unwrap()).unwrap();
     sim.set_faults(FaultPlan::new());
     sim.set_faults(FaultRule::nth("event_destroy", 1, Status::Other(7)).into());
-    // Nobody to tell, and no panic.
+    // No panic; the next call that asks the driver tells of it, once.
     drop(event);
+    let told = runtime.mem_get_info(0).unwrap_err();
+    assert_eq!(told.driver().map(|driver| driver.call), Some("event_destroy"));
+    runtime.mem_get_info(0).unwrap();
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use c10_core::allocator::Allocator;
@@ -252,3 +253,39 @@ fn what_lies_crooked_is_no_segment() {
     let (allocs, frees): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.starts_with("alloc"));
     assert_eq!(allocs.len(), frees.len(), "each is given back: {lines:?}");
 }
+
+/// Gives the same memory again and again.
+static SAME: AtomicU64 = AtomicU64::new(0);
+
+unsafe extern "C" fn same(_: usize, _: c_int, _: *mut c_void) -> *mut c_void {
+    std::ptr::without_provenance_mut(SAME.load(Ordering::Relaxed) as usize)
+}
+
+#[test]
+fn memory_that_is_given_twice_is_no_segment() {
+    let Turn { runtime, _turn, .. } = turn(two());
+    let memory = runtime.driver().malloc(0, 40 * MIB).unwrap();
+    SAME.store(memory.0, Ordering::Relaxed);
+    // SAFETY: the functions may be called; that one gives its memory twice is what is to be found.
+    let plugged = unsafe { PluggableAllocator::new(runtime.clone(), PluggableFunctions::new(same, leave)) };
+    let cuda = CachingAllocator::with_runtime(runtime, Config::default()).unwrap();
+    let options = MemPoolOptions { allocator: Some(Arc::new(plugged.clone())), ..MemPoolOptions::default() };
+    let pool = MemPool::new(&cuda, 0, options).unwrap();
+    let first = pool.with(|| cuda.allocate(20 * MIB).unwrap()).unwrap();
+    assert_eq!(plugged.live_blocks(), 1);
+    let again = pool.with(|| cuda.allocate(20 * MIB)).unwrap().unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::OutOfMemory, "there is no other memory");
+    assert_eq!(plugged.raw_alloc(100).unwrap_err().kind(), ErrorKind::InvalidArgument, "nor for others");
+    // Within it is as bad.
+    SAME.store(memory.0 + 512, Ordering::Relaxed);
+    assert!(pool.with(|| cuda.allocate(20 * MIB)).unwrap().is_err());
+    drop(first);
+    cuda.empty_cache().unwrap();
+    drop(pool);
+    assert_eq!(plugged.live_blocks(), 0);
+    plugged.raw_alloc(100).unwrap();
+    // SAFETY: nothing uses it.
+    unsafe { SIM.free(memory) }.unwrap();
+}
+
+unsafe extern "C" fn leave(_: *mut c_void, _: usize, _: c_int, _: *mut c_void) {}

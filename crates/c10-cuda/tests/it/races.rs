@@ -427,3 +427,22 @@ fn a_copy_finds_pinned_memory_that_was_freed_under_it() {
     sim.peek(device, &mut bytes).unwrap();
     assert_eq!(bytes, [0; 4]);
 }
+
+#[test]
+fn the_ends_of_a_copy_have_nothing_in_common() {
+    let sim = sim();
+    let ptr = sim.malloc(0, 4096).unwrap();
+    copy(&*sim, ptr.offset(1024), ptr, 1024, S0).unwrap();
+    assert_eq!(sim.races(), []);
+    copy(&*sim, ptr.offset(1023), ptr, 1024, S0).unwrap();
+    let races = sim.take_races();
+    assert_eq!(races.len(), 1, "{races:#?}");
+    assert_eq!((&races[0].kind, races[0].overlap()), (&RaceKind::Overlap, (ptr.offset(1023), 1)));
+    assert!(races[0].to_string().starts_with("overlap: a copy reads and writes 1 bytes at "), "{}", races[0]);
+    let host = vec![0_u8; 64].leak().as_mut_ptr();
+    let end = |at: usize| CopyEnd::Host(host.wrapping_add(at));
+    copy_ends(&*sim, end(0), end(32), 32, S0).unwrap();
+    assert_eq!(sim.races(), []);
+    copy_ends(&*sim, end(0), end(31), 32, S0).unwrap();
+    assert_eq!(kinds(&sim), [RaceKind::Overlap]);
+}

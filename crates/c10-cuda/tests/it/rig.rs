@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use c10_core::{DataPtr, Stream};
+use c10_cuda::alloc::MempoolId;
 use c10_cuda::driver::sim::{SimConfig, SimDriver};
-use c10_cuda::driver::{Driver, StreamHandle};
-use c10_cuda::{CachingAllocator, Config, DeviceStats, Runtime};
+use c10_cuda::driver::{CaptureMode, Driver, StreamHandle};
+use c10_cuda::{
+    AsStream, CachingAllocator, CaptureOptions, Config, CudaGraph, DeviceStats, GraphCapture, Result, Runtime,
+};
 
 pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const GIB: u64 = 1 << 30;
@@ -62,6 +65,20 @@ impl Rig {
         let cuda = CachingAllocator::with_runtime(runtime.clone(), config).unwrap();
         let watch = Watch::new(&sim);
         Self { sim, runtime, cuda, watch }
+    }
+
+    /// A capture into a pool, whose graph is kept as it was recorded.
+    pub(crate) fn begin_capture(
+        &self,
+        stream: impl AsStream,
+        pool: MempoolId,
+        mode: CaptureMode,
+    ) -> Result<GraphCapture<'_>> {
+        CudaGraph::begin(
+            &self.cuda,
+            stream,
+            CaptureOptions { mode, keep_graph: true, ..CaptureOptions::in_pool(pool) },
+        )
     }
 
     #[track_caller]

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use c10_cuda::driver::sim::{CALL_NAMES, Completion, FaultPlan, FaultRule, FaultWhen, SimConfig, SimDriver};
 use c10_cuda::driver::{CaptureMode, Driver, EventFlags, Result, Status, StreamHandle};
 
+use crate::driver_rules::HOST_KERNELS;
+use crate::module_rules::{call, unload};
 use crate::support::{MIB, copy, fill, free, free_range, launch, range, unmap, upload};
 
 const S0: StreamHandle = StreamHandle::default_of(0);
@@ -73,13 +75,24 @@ fn program(d: &SimDriver) -> String {
     let mode = again(|| d.exchange_capture_mode(CaptureMode::ThreadLocal));
     again(|| d.stream_begin_capture(stream, CaptureMode::Global));
     again(|| launch(d, stream, "node", &[], &[], |_| {}));
+    again(|| d.event_record_external(end, stream));
     let captured = again(|| d.capture_info(stream)).unwrap();
     let before = again(|| d.node_dependencies(captured.dependencies[0]));
     let graph = again(|| d.stream_end_capture(stream));
     let nodes = again(|| d.graph_node_count(graph));
+    let exec = again(|| d.graph_instantiate(graph));
+    again(|| d.graph_exec_update(exec, graph));
     again(|| d.graph_destroy(graph));
     again(|| d.exchange_capture_mode(mode));
-    let graph = (captured, before, nodes);
+    again(|| d.graph_upload(exec, stream));
+    // SAFETY: the graph uses no memory.
+    again(|| unsafe { d.graph_launch(exec, stream) });
+    again(|| d.graph_exec_destroy(exec));
+    let graph = (captured, before, nodes, again(|| d.stream_priority(stream)));
+    let module = again(|| d.module_load(0, HOST_KERNELS));
+    let spin = again(|| d.module_function(module, "spin"));
+    again(|| call(d, stream, spin, &[&9_u64.to_le_bytes()]));
+    again(|| unload(d, module));
     let peer = again(|| d.can_access_peer(0, 1));
     again(|| d.enable_peer_access(0, 1));
     again(|| d.event_synchronize(end));
@@ -128,7 +141,18 @@ fn every_call_of_the_trait_can_fail() {
     let whole = machine(Completion::Manual);
     program(&whole);
     let unused: Vec<_> = CALL_NAMES.into_iter().filter(|name| whole.call_count(name) == 0).collect();
-    assert_eq!(unused, ["ipc_export", "ipc_open", "ipc_close", "export_memory", "import_memory"]);
+    assert_eq!(
+        unused,
+        [
+            "ipc_export",
+            "ipc_open",
+            "ipc_close",
+            "export_memory",
+            "import_memory",
+            "event_export",
+            "event_open"
+        ]
+    );
 }
 
 #[test]

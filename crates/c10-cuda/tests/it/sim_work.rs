@@ -142,7 +142,7 @@ fn another_devices_memory_needs_peer_access() {
     assert!(sim.take_faults().is_empty());
     let apart = SimDriver::new(SimConfig { peers: false, ..SimConfig::with_devices(2, MIB) });
     assert!(!apart.can_access_peer(0, 1).unwrap());
-    assert_eq!(apart.enable_peer_access(0, 1).unwrap_err().status, Status::NotSupported);
+    assert_eq!(apart.enable_peer_access(0, 1).unwrap_err().status, Status::PeerAccessUnsupported);
 }
 
 #[test]

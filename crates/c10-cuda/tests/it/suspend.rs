@@ -1,6 +1,9 @@
 //! Pools that sleep: their memory goes back to the driver, and their blocks stay.
 #![expect(unsafe_code, reason = "suspends pools whose blocks nobody uses meanwhile")]
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
 use c10_core::{DataPtr, Stream};
 use c10_cuda::alloc::{MemPool, MemPoolOptions, MempoolId, PoolFilter, SuspendedContents};
 use c10_cuda::driver::sim::{FaultPlan, FaultRule, SimConfig};
@@ -150,12 +153,62 @@ fn a_lack_of_memory_at_the_resumption_leaves_it_asleep_whole() {
         assert_eq!(rig.driver_used(), 100 * MIB);
         rig.cuda.check_invariants();
     }
+    assert_eq!(rig.stats().num_ooms, 2);
     drop(other);
     rig.cuda.set_memory_fraction(0.4, 0).unwrap();
-    assert_eq!(pool.resume().unwrap_err().kind(), ErrorKind::OutOfMemory, "the cap counts it");
+    let error = pool.resume().unwrap_err();
+    let text = "resume_pool: the pool needs 60.00 MiB, and 128.00 MiB of 128.00 MiB are free on device 0, with 51.20 MiB \
+                allowed, of which 0 bytes are reserved; it stays suspended";
+    assert_eq!(error.to_string(), text, "the cap counts it");
     rig.cuda.set_memory_fraction(1.0, 0).unwrap();
     pool.resume().unwrap();
     assert_eq!(read(&rig, &block, 100), [5; 100]);
+}
+
+#[test]
+fn a_resumption_asks_those_who_free_memory_and_tells_those_who_watch() {
+    let (rig, pool) = pool(128 * MIB);
+    let block = inside(&rig, &pool, 60 * MIB);
+    suspend(&pool, Discarded).unwrap();
+    let other = Arc::new(Mutex::new(Some(rig.allocate(100 * MIB))));
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&told);
+    rig.cuda.attach_out_of_memory_observer(Arc::new(move |numbers| seen.lock().unwrap().push(*numbers)));
+    let willing = Arc::new(AtomicBool::new(false));
+    let (is_willing, held) = (Arc::clone(&willing), Arc::clone(&other));
+    rig.cuda.register_free_memory_callback(Arc::new(move || {
+        is_willing.load(Ordering::Relaxed) && held.lock().unwrap().take().is_some()
+    }));
+    assert_eq!(pool.resume().unwrap_err().kind(), ErrorKind::OutOfMemory);
+    {
+        let told = told.lock().unwrap();
+        assert_eq!((told.len(), told[0].requested, told[0].device_free), (1, 60 * MIB, 28 * MIB));
+    }
+    willing.store(true, Ordering::Relaxed);
+    pool.resume().unwrap();
+    assert!(!rig.cuda.is_pool_suspended(0, pool.id()).unwrap());
+    assert_eq!((told.lock().unwrap().len(), rig.stats().num_ooms), (1, 1));
+    rig.cuda.check_invariants();
+    drop(block);
+}
+
+#[test]
+fn what_a_suspended_pool_holds_is_not_shared() {
+    let (rig, pool) = pool(128 * MIB);
+    let block = inside(&rig, &pool, MIB);
+    rig.cuda.share_ipc_handle(&block).unwrap();
+    suspend(&pool, Discarded).unwrap();
+    let error = rig.cuda.share_ipc_handle(&block).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "share_ipc_handle: the pool {} is suspended: what it holds can be shared after `resume_pool`",
+            pool.id()
+        )
+    );
+    pool.resume().unwrap();
+    rig.cuda.share_ipc_handle(&block).unwrap();
 }
 
 /// Every call of the driver on the way to sleep and back fails once.
@@ -394,7 +447,7 @@ fn a_capture_refuses_what_would_have_to_be_waited_for() {
     drop(outside);
     let stream = rig.cuda.runtime().stream_from_pool(0, 0).unwrap();
     let id = rig.cuda.new_graph_pool_id();
-    let capture = rig.cuda.begin_capture(stream, id, CaptureMode::Global).unwrap();
+    let capture = rig.begin_capture(stream, id, CaptureMode::Global).unwrap();
     assert_eq!(pool.resume().unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert!(!rig.cuda.release_segment(base, 0).unwrap());
     capture.end().unwrap();

@@ -26,7 +26,7 @@ impl AsyncPool {
             locked.free_waiting();
         }
         locked.ready(stream.device)?;
-        let in_graph = locked.capturing && locked.captures(stream)?;
+        let in_graph = locked.is_beside_capture() && locked.captures(stream)?;
         match locked.obtain(bytes, stream)? {
             Some(ptr) => {
                 let captured = locked.capturing;
@@ -56,7 +56,8 @@ impl Locked<'_> {
         if let Some(ptr) = self.ask(bytes, stream)? {
             return Ok(Some(ptr));
         }
-        {
+        // A stream that captures has nothing to wait for.
+        if !(self.is_beside_capture() && self.captures(stream)?) {
             let _relaxed = self.relaxed()?;
             self.driver.stream_synchronize(stream)?;
         }

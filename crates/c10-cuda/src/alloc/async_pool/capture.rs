@@ -1,7 +1,6 @@
 //! Captures, as far as memory pools have to do with them. See Note [Captures and memory pools].
 
 use super::state::{AsyncPool, Locked};
-use crate::alloc::RelaxedMode;
 use crate::driver::{CaptureState, DriverError, Status, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -26,15 +25,15 @@ impl AsyncPool {
             ));
         }
         locked.capturing = false;
-        if std::mem::take(&mut locked.empty_later) {
-            locked.free_waiting();
-            locked.trim_all()?;
+        // The runtime's capture may still be open, to its books: then what is left comes when it is not.
+        if !locked.is_beside_capture() {
+            locked.empty_if_waiting()?;
         }
         Ok(())
     }
 }
 
-impl<'a> Locked<'a> {
+impl Locked<'_> {
     /// Whether a stream captures. One that is gone does not.
     pub(super) fn captures(&self, stream: StreamHandle) -> Result<bool, DriverError> {
         match self.driver.capture_state(stream) {
@@ -42,11 +41,6 @@ impl<'a> Locked<'a> {
             Err(DriverError { status: Status::InvalidHandle, .. }) => Ok(false),
             Err(error) => Err(error),
         }
-    }
-
-    /// Makes this thread's calls disturb no capture, where one is under way.
-    pub(super) fn relaxed(&self) -> Result<Option<RelaxedMode<'a>>, DriverError> {
-        if self.capturing { RelaxedMode::enter(self.driver).map(Some) } else { Ok(None) }
     }
 }
 

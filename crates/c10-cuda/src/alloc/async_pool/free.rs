@@ -71,8 +71,9 @@ impl Locked<'_> {
     fn try_free(&mut self, at: u64) -> Result<bool, DriverError> {
         let usage = &self.live[&at];
         let (own, uses, in_graph) = (usage.stream, usage.uses.clone(), usage.in_graph);
-        let captures = self.capturing && self.captures(own)?;
-        if self.capturing {
+        let is_beside = self.is_beside_capture();
+        let captures = is_beside && self.captures(own)?;
+        if is_beside {
             // Nothing in a capture can wait for what is outside, nor the other way round.
             let mut apart = captures && !in_graph;
             for stream in &uses {
@@ -86,14 +87,14 @@ impl Locked<'_> {
         let others = uses.into_iter().chain((on != own).then_some(own));
         for other in others {
             if !self.wait_unless_gone(on, other)? {
-                return self.free_after_all(at, own).map(|()| true);
+                return self.free_after_all(at, own);
             }
         }
         // SAFETY: the program has given the block up. What its own stream holds of it comes before this there, and
         // what others do has just been waited for.
         match unsafe { self.driver.free_async(DevicePtr(at), on) } {
             Err(DriverError { status: Status::InvalidHandle, .. }) if on == own => {
-                self.free_after_all(at, own).map(|()| true)
+                self.free_after_all(at, own)
             }
             freed => freed.map(|()| true),
         }
@@ -108,14 +109,18 @@ impl Locked<'_> {
     }
 
     /// Frees a block of which a stream is gone: behind all that any device does. See Note [Streams that are gone].
-    fn free_after_all(&mut self, at: u64, own: StreamHandle) -> Result<(), DriverError> {
+    /// `false` where no device can be waited for.
+    fn free_after_all(&mut self, at: u64, own: StreamHandle) -> Result<bool, DriverError> {
+        if self.is_beside_capture() {
+            return Ok(false);
+        }
         let unifying = self.ready(own.device)?.unifying;
         let uses = self.live[&at].uses.clone();
         for stream in uses.into_iter().chain([own]) {
             self.driver.device_synchronize(stream.device)?;
         }
         // SAFETY: the program has given the block up, and the devices have done all that they had of it.
-        unsafe { self.driver.free_async(DevicePtr(at), unifying) }
+        unsafe { self.driver.free_async(DevicePtr(at), unifying) }.map(|()| true)
     }
 
     /// Takes back memory that was asked for to see whether there is so much.

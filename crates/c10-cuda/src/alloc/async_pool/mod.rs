@@ -15,6 +15,7 @@ mod state;
 mod allocate;
 mod free;
 mod capture;
+mod stream_end;
 mod owner;
 mod queries;
 mod unsupported;

@@ -6,6 +6,7 @@ use super::state::{AsyncPool, Locked};
 use crate::alloc::DeviceStats;
 use crate::driver::{DevicePtr, DriverError, MemPoolInfo, StreamHandle};
 use crate::error::Result;
+use crate::sync::Arc;
 
 impl AsyncPool {
     /// The pool's bytes; all other statistics are 0.
@@ -31,10 +32,19 @@ impl AsyncPool {
 
     /// Waits for all work of the devices in use, and gives what their pools do not use back. In a capture it waits
     /// for the capture's end.
-    pub(in crate::alloc) fn empty_cache(&self) -> Result<()> {
+    pub(in crate::alloc) fn empty_cache(self: &Arc<Self>) -> Result<()> {
         let mut locked = self.lock();
-        if locked.capturing {
-            locked.empty_later = true;
+        if locked.is_beside_capture() {
+            let is_first = !std::mem::replace(&mut locked.empty_later, true);
+            drop(locked);
+            if is_first {
+                self.when_over(|pool| {
+                    let mut locked = pool.lock();
+                    if !locked.is_beside_capture() {
+                        pool.note(locked.empty_if_waiting());
+                    }
+                });
+            }
             return Ok(());
         }
         let waits = !locked.refused.is_empty();
@@ -55,7 +65,7 @@ impl AsyncPool {
         let device = &locked.devices[usize::from(stream.device)];
         let allowed = device.limit.map_or(u64::MAX, |(_, limit)| limit.saturating_sub(device.used));
         let mut guess = free.min(allowed);
-        if locked.capturing {
+        if locked.is_beside_capture() {
             return Ok(guess);
         }
         while guess > 0 {
@@ -92,6 +102,15 @@ impl AsyncPool {
 }
 
 impl Locked<'_> {
+    /// Empties the cache where that was to wait for the end of captures.
+    pub(super) fn empty_if_waiting(&mut self) -> Result<(), DriverError> {
+        if !std::mem::take(&mut self.empty_later) {
+            return Ok(());
+        }
+        self.free_waiting();
+        self.trim_all()
+    }
+
     /// Waits for each device in use, and trims its pool. The first error, after all has been tried.
     pub(super) fn trim_all(&mut self) -> Result<(), DriverError> {
         let mut result = Ok(());

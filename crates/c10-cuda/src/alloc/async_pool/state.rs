@@ -12,12 +12,18 @@ use std::fmt;
 
 use c10_core::DeviceIndex;
 
+use crate::captures::{Captures, RelaxedMode};
 use crate::driver::{Driver, DriverError, EventFlags, EventHandle, StreamHandle};
+use crate::drop_errors::DropErrors;
+use crate::runtime::Runtime;
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 
 /// The driver's pools as an allocator. Lives while the allocator does, and while blocks are handed out.
 pub(in crate::alloc) struct AsyncPool {
     pub(super) driver: Arc<dyn Driver>,
+    /// The captures of the runtime, of other allocators too.
+    captures: Arc<Captures>,
+    errors: Arc<DropErrors>,
     state: Mutex<State>,
 }
 
@@ -88,17 +94,34 @@ impl Usage {
 /// The state, locked.
 pub(super) struct Locked<'a> {
     pub(super) driver: &'a dyn Driver,
+    captures: &'a Captures,
     state: MutexGuard<'a, State>,
 }
 
 impl AsyncPool {
-    pub(in crate::alloc) fn new(driver: Arc<dyn Driver>, devices: DeviceIndex) -> Arc<Self> {
-        let devices = (0..devices).map(|_| DeviceState::default()).collect();
-        Arc::new(Self { driver, state: Mutex::new(State { devices, ..State::default() }) })
+    pub(in crate::alloc) fn new(runtime: &Runtime) -> Arc<Self> {
+        let devices = (0..runtime.device_count()).map(|_| DeviceState::default()).collect();
+        Arc::new(Self {
+            driver: Arc::clone(runtime.driver()),
+            captures: Arc::clone(runtime.captures()),
+            errors: Arc::clone(runtime.drop_errors()),
+            state: Mutex::new(State { devices, ..State::default() }),
+        })
     }
 
     pub(super) fn lock(&self) -> Locked<'_> {
-        Locked { driver: &*self.driver, state: lock(&self.state) }
+        Locked { driver: &*self.driver, captures: &self.captures, state: lock(&self.state) }
+    }
+
+    /// Keeps an error that no call can return.
+    pub(super) fn note(&self, result: Result<(), DriverError>) {
+        self.errors.note(result);
+    }
+
+    /// Does something once no capture is under way.
+    pub(super) fn when_over(self: &Arc<Self>, work: impl FnOnce(&Self) + Send + 'static) {
+        let pool = Arc::clone(self);
+        self.captures.when_over(move || work(&pool));
     }
 
     pub(in crate::alloc) fn driver(&self) -> &Arc<dyn Driver> {
@@ -111,7 +134,21 @@ impl AsyncPool {
     }
 }
 
-impl Locked<'_> {
+impl<'a> Locked<'a> {
+    /// Whether a capture is under way, of this allocator or another.
+    pub(super) fn is_beside_capture(&self) -> bool {
+        self.capturing || self.captures.are_under_way()
+    }
+
+    /// Makes this thread's calls disturb no capture, where one is under way.
+    pub(super) fn relaxed(&self) -> Result<Option<RelaxedMode<'a>>, DriverError> {
+        if self.capturing {
+            RelaxedMode::enter(self.driver).map(Some)
+        } else {
+            self.captures.relaxed(self.driver)
+        }
+    }
+
     /// Makes a device ready: its pool keeps what it has, and a stream for frees is there.
     pub(super) fn ready(&mut self, device: DeviceIndex) -> Result<Ready, DriverError> {
         if let Some(ready) = self.devices[usize::from(device)].ready {
@@ -178,15 +215,25 @@ impl Drop for Locked<'_> {
 
 impl Drop for AsyncPool {
     fn drop(&mut self) {
+        if self.captures.are_under_way() {
+            // Devices cannot be waited for now: what is left ends with the captures.
+            let state = std::mem::take(&mut *lock(&self.state));
+            if !state.devices.is_empty() {
+                let (driver, captures) = (Arc::clone(&self.driver), Arc::clone(&self.captures));
+                let rest =
+                    Self { driver, captures, errors: Arc::clone(&self.errors), state: Mutex::new(state) };
+                self.captures.when_over(move || drop(rest));
+            }
+            return;
+        }
         let mut locked = self.lock();
         locked.capturing = false;
         locked.free_waiting();
-        // What the driver refuses now is a driver's that is gone, or that nothing can be done with.
-        let _ = locked.trim_all();
+        self.errors.note(locked.trim_all());
         for device in std::mem::take(&mut locked.devices) {
             let Some(Ready { unifying, event }) = device.ready else { continue };
-            let _ = locked.driver.event_destroy(event);
-            let _ = locked.driver.stream_destroy(unifying);
+            self.errors.note(locked.driver.event_destroy(event));
+            self.errors.note(locked.driver.stream_destroy(unifying));
         }
         // What could not be freed is lost with its books.
         locked.live.clear();

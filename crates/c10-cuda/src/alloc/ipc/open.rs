@@ -14,13 +14,18 @@ use c10_core::{DataPtr, Device, DeviceIndex};
 use super::handle::Shared;
 use crate::alloc::CachingAllocator;
 use crate::alloc::expandable::{ExpandableSegment, release};
+use crate::captures::Captures;
 use crate::driver::{DevicePtr, Driver, DriverError, PhysHandle};
+use crate::drop_errors::DropErrors;
 use crate::error::{Error, ErrorKind, Result};
+use crate::runtime::Runtime;
 use crate::sync::{Arc, Mutex, lock};
 
 /// What is open of other processes, by device and handle.
 pub(crate) struct IpcRegistry {
     driver: Arc<dyn Driver>,
+    captures: Arc<Captures>,
+    errors: Arc<DropErrors>,
     open: Mutex<Open>,
 }
 
@@ -38,8 +43,10 @@ struct Open {
 struct Opened {
     base: DevicePtr,
     backing: Backing,
-    /// How many [`IpcMemory`]s there are. At 0 the driver has refused to close it, or a part of it.
+    /// How many [`IpcMemory`]s there are. At 0 it is to be closed.
     users: u64,
+    /// Whether that was tried and refused: a part of it may be gone.
+    is_half_closed: bool,
 }
 
 #[derive(Debug)]
@@ -49,7 +56,7 @@ enum Backing {
 }
 
 /// Memory of another process, open in this one (`getIpcDevPtr`). All who open one handle share it; it is closed when
-/// the last ends, after all work of the device.
+/// the last ends, after all work of the device, and not while a capture is under way, whose device cannot be waited for.
 #[must_use = "the memory is closed when the last of its users ends"]
 pub struct IpcMemory {
     registry: Arc<IpcRegistry>,
@@ -75,11 +82,12 @@ impl CachingAllocator {
         let open = &mut *open;
         let driver = &*registry.driver;
         match open.by_handle.get_mut(&key) {
-            Some(opened) if opened.users > 0 => {
+            Some(opened) if !opened.is_half_closed => {
                 opened.users += 1;
                 return Ok(IpcMemory { registry: Arc::clone(registry), base: opened.base, key });
             }
             Some(half_closed) => {
+                registry.check_no_capture(device)?;
                 close(driver, device, half_closed, &mut open.unreleased)?;
                 open.by_handle.remove(&key);
             }
@@ -95,7 +103,7 @@ impl CachingAllocator {
                 (DevicePtr(segment.base()), Backing::Pages(segment))
             }
         };
-        open.by_handle.insert(key.clone(), Opened { base, backing, users: 1 });
+        open.by_handle.insert(key.clone(), Opened { base, backing, users: 1, is_half_closed: false });
         Ok(IpcMemory { registry: Arc::clone(registry), base, key })
     }
 
@@ -116,19 +124,40 @@ fn check_page(driver: &dyn Driver, device: DeviceIndex, page: u64) -> Result<()>
 }
 
 impl IpcRegistry {
-    pub(crate) fn new(driver: Arc<dyn Driver>) -> Self {
-        Self { driver, open: Mutex::default() }
+    pub(crate) fn new(runtime: &Runtime) -> Self {
+        Self {
+            driver: Arc::clone(runtime.driver()),
+            captures: Arc::clone(runtime.captures()),
+            errors: Arc::clone(runtime.drop_errors()),
+            open: Mutex::default(),
+        }
+    }
+
+    fn check_no_capture(&self, device: DeviceIndex) -> Result<()> {
+        if !self.captures.are_under_way() {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Capture,
+            format!("open_ipc_handle: device {device} cannot be waited for while a capture is under way"),
+        ))
     }
 
     /// Ends one use. What the driver does not let go is tried again when the next use begins or ends.
-    fn end_use(&self, key: &Key) {
+    fn end_use(self: &Arc<Self>, key: &Key) {
+        if let Some(opened) = lock(&self.open).by_handle.get_mut(key) {
+            opened.users -= 1;
+        }
+        let registry = Arc::clone(self);
+        self.captures.when_over(move || registry.close_idle());
+    }
+
+    /// Closes what nobody uses.
+    fn close_idle(&self) {
         let mut open = lock(&self.open);
         let open = &mut *open;
         for handle in std::mem::take(&mut open.unreleased) {
             release(&*self.driver, handle, &mut open.unreleased);
-        }
-        if let Some(opened) = open.by_handle.get_mut(key) {
-            opened.users -= 1;
         }
         let idle: Vec<Key> = open
             .by_handle
@@ -138,8 +167,14 @@ impl IpcRegistry {
             .collect();
         for key in idle {
             let Some(opened) = open.by_handle.get_mut(&key) else { continue };
-            if close(&*self.driver, key.0, opened, &mut open.unreleased).is_ok() {
-                open.by_handle.remove(&key);
+            match close(&*self.driver, key.0, opened, &mut open.unreleased) {
+                Ok(()) => {
+                    open.by_handle.remove(&key);
+                }
+                refused => {
+                    opened.is_half_closed = true;
+                    self.errors.note(refused);
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 use c10_core::DataPtr;
 
 use super::handle::{ShareableHandle, Shared};
-use crate::alloc::CachingAllocator;
+use crate::alloc::{CachingAllocator, private_pools};
 use crate::config::Placement;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -16,7 +16,8 @@ impl CachingAllocator {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for memory that is not this allocator's; [`ErrorKind::NotImplemented`] for
-    /// [stitched](Placement::Stitched) memory; what the driver reports.
+    /// [stitched](Placement::Stitched) memory; [`ErrorKind::InvalidArgument`] also for memory of a suspended pool; what the
+    /// driver reports.
     pub fn share_ipc_handle(&self, ptr: &DataPtr) -> Result<ShareableHandle> {
         self.supports("shareIpcHandle")?;
         let (device, index) = self.own_block(ptr, "share_ipc_handle")?;
@@ -27,6 +28,11 @@ impl CachingAllocator {
             return Err(Error::new(ErrorKind::NotImplemented, text));
         }
         let block = &locked.blocks[id];
+        let owner = locked.pools.owner(block.pool.owner);
+        if owner.asleep.is_some() {
+            let why = "is suspended: what it holds can be shared after `resume_pool`";
+            return Err(private_pools::refused("share_ipc_handle", owner.id, why));
+        }
         let (at, size) = (block.ptr, block.size);
         let driver = &*device.driver;
         let (base, shared) = match block.expandable {

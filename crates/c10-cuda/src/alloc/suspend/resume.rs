@@ -6,10 +6,11 @@ use c10_core::bytes::format_size;
 
 use super::SuspendedContents;
 use super::sleep::Segment;
+use crate::alloc::callbacks::Callbacks;
 use crate::alloc::device::Locked;
 use crate::alloc::expandable::{Row, release};
 use crate::alloc::ids::PoolId;
-use crate::alloc::{CachingAllocator, MemPool, MempoolId, private_pools};
+use crate::alloc::{CachingAllocator, MemPool, MempoolId, oom, private_pools};
 use crate::driver::{DriverError, PhysHandle, Status};
 use crate::error::{Error, OutOfMemory, Result};
 
@@ -19,8 +20,8 @@ impl CachingAllocator {
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) when there is not enough memory, with what is cached
-    /// given back; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) while a capture is under way; what
-    /// the driver reports. The pool sleeps then as it did.
+    /// given back and the callbacks that free memory asked; it counts, and observers are told, as of a request.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) while a capture is under way; what the driver reports. The pool sleeps then as it did.
     pub fn resume_pool(&self, device: DeviceIndex, id: MempoolId) -> Result<()> {
         let mut locked = self.device(device)?.lock();
         let slot = locked.private_pool("resume_pool", id)?;
@@ -31,9 +32,23 @@ impl CachingAllocator {
             let why = "cannot be waited for while a capture is under way";
             return Err(private_pools::refused("resume_pool", id, why));
         }
-        locked.resume(slot)?;
-        locked.end_if_over(slot);
-        Ok(())
+        // The lock is given up for the callbacks: the pool is to stay meanwhile.
+        locked.pools.owner_mut(slot).pins += 1;
+        let resumed = locked.resume(slot, &self.0.callbacks);
+        locked.pools.owner_mut(slot).pins -= 1;
+        match resumed {
+            Ok(()) => {
+                locked.end_if_over(slot);
+                Ok(())
+            }
+            Err(NotWoken::Failed(error)) => Err(error.into()),
+            Err(NotWoken::NoMemory(numbers)) => {
+                locked.stats.num_ooms += 1;
+                drop(locked);
+                oom::tell(&numbers, &self.0.callbacks);
+                Err(Error::oom(numbers, no_memory_to_wake(&numbers)))
+            }
+        }
     }
 
     /// [`resume_pool`](Self::resume_pool) for all pools with a tag. How many there are.
@@ -51,11 +66,24 @@ impl CachingAllocator {
     }
 }
 
+/// Segments, and the memory of each.
+type Handles = (Vec<Segment>, Vec<Vec<PhysHandle>>);
+
+/// Why a pool still sleeps.
+enum NotWoken {
+    NoMemory(OutOfMemory),
+    Failed(DriverError),
+}
+
+impl From<DriverError> for NotWoken {
+    fn from(error: DriverError) -> Self {
+        Self::Failed(error)
+    }
+}
+
 impl Locked<'_> {
-    fn resume(&mut self, slot: u32) -> Result<()> {
-        self.forget_free_pages(slot)?;
-        let segments = self.segments_of(slot);
-        let handles = self.handles_for(&segments)?;
+    fn resume(&mut self, slot: u32, callbacks: &Callbacks) -> std::result::Result<(), NotWoken> {
+        let Some((segments, handles)) = self.handles_for(slot, callbacks)? else { return Ok(()) };
         let woken = self.wake_all(&segments, handles)?;
         for (segment, rows) in segments.into_iter().zip(woken) {
             self.count_woken(segment, rows);
@@ -82,21 +110,45 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// Memory for all pages that sleep, a list for each segment.
-    fn handles_for(&mut self, segments: &[Segment]) -> Result<Vec<Vec<PhysHandle>>> {
+    /// The pool's segments, and memory for all pages that sleep, a list for each; `None` where somebody else has woken
+    /// the pool.
+    fn handles_for(
+        &mut self,
+        slot: u32,
+        callbacks: &Callbacks,
+    ) -> std::result::Result<Option<Handles>, NotWoken> {
+        if let Ok(found) = self.try_handles(slot)? {
+            return Ok(Some(found));
+        }
+        // What the program can free, and what is cached, may be in the way.
+        if !callbacks.is_empty() {
+            self.unlocked(|| callbacks.free_memory());
+            if self.pools.owner(slot).asleep.is_none() {
+                return Ok(None);
+            }
+        }
+        self.synchronize_and_free_events(None)?;
+        self.release_blocks()?;
+        match self.try_handles(slot)? {
+            Ok(found) => Ok(Some(found)),
+            Err(needed) => Err(NotWoken::NoMemory(self.numbers_to_wake(needed)?)),
+        }
+    }
+
+    /// As [`handles_for`](Self::handles_for), of the memory that there is; how many bytes it would take, where there are
+    /// not so many.
+    fn try_handles(
+        &mut self,
+        slot: u32,
+    ) -> std::result::Result<std::result::Result<Handles, u64>, DriverError> {
+        self.forget_free_pages(slot)?;
+        let segments = self.segments_of(slot);
         let needed: u64 = segments.iter().map(|segment| self.expandable[segment.id].asleep_bytes()).sum();
-        let over = |state: &Self| state.limit.is_some_and(|limit| state.total_allocated + needed > limit);
-        let mut created = if over(self) { Ok(None) } else { self.create_for(segments) }?;
-        if created.is_none() {
-            // What is cached may be in the way.
-            self.synchronize_and_free_events(None)?;
-            self.release_blocks()?;
-            created = if over(self) { Ok(None) } else { self.create_for(segments) }?;
+        if self.limit.is_some_and(|limit| self.total_allocated + needed > limit) {
+            return Ok(Err(needed));
         }
-        match created {
-            Some(handles) => Ok(handles),
-            None => Err(self.no_memory_to_wake(needed)?),
-        }
+        let created = self.create_for(&segments)?;
+        Ok(created.map(|handles| (segments, handles)).ok_or(needed))
     }
 
     /// `None` when there is not enough memory.
@@ -157,10 +209,10 @@ impl Locked<'_> {
         }
     }
 
-    fn no_memory_to_wake(&self, needed: u64) -> std::result::Result<Error, DriverError> {
+    fn numbers_to_wake(&self, needed: u64) -> std::result::Result<OutOfMemory, DriverError> {
         let device = self.device.index;
         let info = self.driver().memory_info(device)?;
-        let numbers = OutOfMemory {
+        Ok(OutOfMemory {
             device,
             requested: needed,
             tried: needed,
@@ -170,15 +222,21 @@ impl Locked<'_> {
             allocated: self.stats.allocated_bytes.all.current as u64,
             reserved: self.stats.reserved_bytes.all.current as u64,
             private: 0,
-        };
-        let text = format!(
-            "resume_pool: the pool needs {}, and {} of {} are free on device {device}; it stays suspended",
-            format_size(needed),
-            format_size(info.free),
-            format_size(info.total),
-        );
-        Ok(Error::oom(numbers, text))
+        })
     }
+}
+
+fn no_memory_to_wake(numbers: &OutOfMemory) -> String {
+    let OutOfMemory { requested, device, device_free, device_total, reserved, .. } = *numbers;
+    let limit = numbers.allowed.map_or(String::new(), |bytes| {
+        format!(", with {} allowed, of which {} are reserved", format_size(bytes), format_size(reserved))
+    });
+    format!(
+        "resume_pool: the pool needs {}, and {} of {} are free on device {device}{limit}; it stays suspended",
+        format_size(requested),
+        format_size(device_free),
+        format_size(device_total),
+    )
 }
 
 impl MemPool {

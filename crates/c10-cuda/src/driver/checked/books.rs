@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use crate::driver::{DevicePtr, EventHandle, GraphHandle, PhysHandle, StreamHandle, VaRange};
+use crate::driver::{
+    DevicePtr, EventHandle, FunctionHandle, GraphExecHandle, GraphHandle, ModuleHandle, PhysHandle,
+    StreamHandle, VaRange,
+};
 
 /// A mapping: its length, what is behind it, and whether any device was let in.
 #[derive(Debug)]
@@ -42,15 +45,22 @@ pub(super) struct Books {
     pub(super) opened: BTreeSet<u64>,
     /// What `malloc_async` gave and `free_async` has not taken.
     pub(super) pooled: BTreeMap<u64, u64>,
+    /// The same of what it gave while a stream captured, freed or not: graphs may make it live again.
+    pub(super) of_graphs: BTreeMap<u64, u64>,
     pub(super) reservations: BTreeMap<u64, u64>,
     pub(super) mappings: BTreeMap<u64, Mapped>,
     pub(super) physical: HashMap<PhysHandle, Physical>,
     pub(super) streams: HashSet<StreamHandle>,
+    /// Streams that somebody else made: how often they were adopted and not disowned.
+    pub(super) lent: HashMap<StreamHandle, u32>,
     pub(super) events: HashMap<EventHandle, Option<Place>>,
     records: HashMap<StreamHandle, Records>,
     /// The streams on which captures that are under way began.
     pub(super) origins: HashSet<StreamHandle>,
     pub(super) graphs: HashSet<GraphHandle>,
+    pub(super) execs: HashSet<GraphExecHandle>,
+    /// Modules, and the functions that each has given.
+    pub(super) modules: HashMap<ModuleHandle, Vec<FunctionHandle>>,
     pub(super) pinned: BTreeMap<usize, u64>,
     pub(super) registered: BTreeMap<usize, u64>,
 }
@@ -75,8 +85,20 @@ impl Books {
         touches(&self.pinned) || touches(&self.registered)
     }
 
+    pub(super) fn taken_back(&mut self, stream: StreamHandle) {
+        if let Some(times) = self.lent.get_mut(&stream) {
+            *times -= 1;
+            if *times == 0 {
+                self.lent.remove(&stream);
+            }
+        }
+    }
+
     pub(super) fn is_stream(&self, stream: StreamHandle) -> bool {
-        stream.raw == 0 || self.streams.contains(&stream)
+        stream.raw == 0
+            || stream.raw == StreamHandle::per_thread_default(0).raw
+            || self.streams.contains(&stream)
+            || self.lent.contains_key(&stream)
     }
 
     pub(super) fn is_range(&self, range: VaRange) -> bool {
@@ -114,7 +136,7 @@ impl Books {
     /// Whether all of the range is memory that work can use.
     pub(super) fn is_usable(&self, at: DevicePtr, bytes: u64) -> bool {
         let Some(end) = at.0.checked_add(bytes) else { return false };
-        for ranges in [&self.allocations, &self.pooled] {
+        for ranges in [&self.allocations, &self.pooled, &self.of_graphs] {
             if let Some((&base, &len)) = ranges.range(..=at.0).next_back()
                 && at.0 - base < len
             {
@@ -156,6 +178,11 @@ impl Books {
     }
 
     pub(super) fn recorded(&mut self, event: EventHandle, stream: StreamHandle) {
+        // Each thread means another stream by that handle.
+        if stream.raw == StreamHandle::per_thread_default(0).raw {
+            self.events.insert(event, None);
+            return;
+        }
         let records = self.records.entry(stream).or_default();
         records.issued += 1;
         let place = Place { stream, record: records.issued };

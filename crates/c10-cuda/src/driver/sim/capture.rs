@@ -5,13 +5,16 @@
 //! end fails unless every node is an ancestor of what the stream that began holds. Calls that CUDA calls unsafe
 //! are refused, and spoil the captures that the mode of the calling thread forbids it to disturb.
 //!
-//! Graphs are not launched: what a kernel would do is dropped when its node is made.
+//! What a node would do is kept with it ([`node`](super::node)), for graphs that are launched
+//! ([`graph`](super::graph)).
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
 use c10_core::DeviceIndex;
 
+use super::node::{Node, NodeWork};
+use super::process::ProcessId;
 use super::slab::Id;
 use super::state::State;
 use crate::driver::{CaptureInfo, CaptureMode, CaptureState, GraphHandle, NodeId, Status, StreamHandle};
@@ -40,11 +43,12 @@ struct Capture {
     graph: Graph,
 }
 
-/// The nodes of a graph: what each depends on.
+/// The nodes of a graph, each behind those that it depends on.
 #[derive(Debug)]
 struct Graph {
     device: DeviceIndex,
-    nodes: Vec<Vec<NodeId>>,
+    process: ProcessId,
+    nodes: Vec<Arc<Node>>,
 }
 
 /// A stream's part in a capture.
@@ -96,16 +100,16 @@ impl Capture {
         self.thread == thread || (self.mode == CaptureMode::Global && mode == CaptureMode::Global)
     }
 
-    /// Whether every node comes before what the first stream holds.
-    fn is_joined(&self, ends: &[NodeId]) -> bool {
-        let mut seen = BTreeSet::new();
+    /// Which nodes these are, and which come before them.
+    fn before(&self, ends: &[NodeId]) -> Vec<bool> {
+        let mut seen = vec![false; self.graph.nodes.len()];
         let mut todo = ends.to_vec();
         while let Some(node) = todo.pop() {
-            if seen.insert(node) {
-                todo.extend(&self.graph.nodes[node.index()]);
+            if !std::mem::replace(&mut seen[node.index()], true) {
+                todo.extend(&self.graph.nodes[node.index()].dependencies);
             }
         }
-        seen.len() == self.graph.nodes.len()
+        seen
     }
 }
 
@@ -114,7 +118,7 @@ impl NodeId {
         self.0 >> 32
     }
 
-    fn index(self) -> usize {
+    pub(super) fn index(self) -> usize {
         (self.0 & 0xffff_ffff) as usize
     }
 }
@@ -164,18 +168,39 @@ impl State {
         self.streams.get(stream)?.capture.as_ref()
     }
 
-    /// Whether the stream captures: then the item that was to be issued is a node, and is not to run.
-    pub(super) fn capture_node(&mut self, stream: Id) -> Result<bool, Status> {
-        let Some(membership) = self.streams.get_mut(stream).and_then(|s| s.capture.as_mut()) else {
-            return Ok(false);
-        };
-        let capture = self.captures.active(membership.capture).ok_or(Status::CaptureInvalidated)?;
-        if capture.invalid {
-            return Err(Status::CaptureInvalidated);
+    /// Whether the stream captures, so that what was to be issued is a [node](Self::add_node).
+    pub(super) fn captures(&mut self, stream: Id) -> Result<bool, Status> {
+        let Some(number) = self.captured_in(stream) else { return Ok(false) };
+        match self.captures.active(number) {
+            Some(capture) if !capture.invalid => Ok(true),
+            _ => Err(Status::CaptureInvalidated),
         }
+    }
+
+    /// The capture that a stream takes part in.
+    pub(super) fn captured_in(&self, stream: Id) -> Option<u64> {
+        self.membership(stream).map(|membership| membership.capture)
+    }
+
+    /// Which nodes come before what a capturing stream holds next, by their places.
+    pub(super) fn captured_before(&mut self, stream: Id) -> Vec<bool> {
+        let Some(Membership { capture, dependencies }) = self.membership(stream).cloned() else {
+            return Vec::new();
+        };
+        self.captures.active(capture).map(|capture| capture.before(&dependencies)).unwrap_or_default()
+    }
+
+    /// Puts a node at the end of a stream that captures.
+    pub(super) fn add_node(&mut self, stream: Id, work: NodeWork, cost_ns: u64) -> Option<NodeId> {
+        let on = self.streams.get_mut(stream)?;
+        let membership = on.capture.as_mut()?;
+        let capture = self.captures.active(membership.capture)?;
         let added = node(capture.number, capture.graph.nodes.len());
-        capture.graph.nodes.push(std::mem::replace(&mut membership.dependencies, vec![added]));
-        Ok(true)
+        let dependencies = std::mem::replace(&mut membership.dependencies, vec![added]);
+        let node = Arc::new(Node { dependencies, device: on.device, work, cost_ns });
+        capture.graph.nodes.push(Arc::clone(&node));
+        self.watch_captured(stream, added.index() as u64 + 1, &node);
+        Some(added)
     }
 
     /// What an event stands for that is recorded on the stream, if the stream captures.
@@ -245,8 +270,9 @@ impl State {
             thread: thread::current().id(),
             mode,
             invalid: false,
-            graph: Graph { device: on.device, nodes: Vec::new() },
+            graph: Graph { device: on.device, process: self.process, nodes: Vec::new() },
         });
+        self.hold_graph_memory(number);
         Ok(())
     }
 
@@ -267,11 +293,11 @@ impl State {
         }
         let capture = self.captures.active.remove(at);
         self.streams.iter_mut().filter(|s| s.is_in(capture.number)).for_each(|s| s.capture = None);
-        if capture.invalid {
-            return Err(Status::CaptureInvalidated);
-        }
-        if !capture.is_joined(&membership.dependencies) {
-            return Err(Status::CaptureUnjoined);
+        let joined = capture.before(&membership.dependencies).into_iter().all(|before| before);
+        if capture.invalid || !joined {
+            self.drop_graph_memory(capture.number);
+            self.end_nodes(capture.graph.nodes);
+            return Err(if capture.invalid { Status::CaptureInvalidated } else { Status::CaptureUnjoined });
         }
         let device = capture.graph.device;
         self.captures.graphs.push((capture.number, capture.graph));
@@ -292,18 +318,27 @@ impl State {
 
     pub(super) fn node_dependencies(&self, node: NodeId) -> Result<Vec<NodeId>, Status> {
         let graph = self.captures.graph(node.capture()).ok_or(Status::InvalidHandle)?;
-        graph.nodes.get(node.index()).cloned().ok_or(Status::InvalidHandle)
+        let found = graph.nodes.get(node.index()).filter(|_| graph.process == self.process);
+        found.map(|node| node.dependencies.clone()).ok_or(Status::InvalidHandle)
+    }
+
+    /// The nodes of a graph.
+    pub(super) fn graph(&self, graph: GraphHandle) -> Result<&[Arc<Node>], Status> {
+        let found = self.captures.graphs.iter().find(|(number, _)| *number == graph.raw);
+        let own = |found: &&(u64, Graph)| (found.1.device, found.1.process) == (graph.device, self.process);
+        found.filter(own).map(|(_, graph)| graph.nodes.as_slice()).ok_or(Status::InvalidHandle)
     }
 
     pub(super) fn graph_node_count(&self, graph: GraphHandle) -> Result<usize, Status> {
-        let found = self.captures.graphs.iter().find(|(number, _)| *number == graph.raw);
-        let found = found.filter(|(_, found)| found.device == graph.device);
-        found.map(|(_, found)| found.nodes.len()).ok_or(Status::InvalidHandle)
+        self.graph(graph).map(<[_]>::len)
     }
 
     pub(super) fn graph_destroy(&mut self, graph: GraphHandle) -> Result<(), Status> {
-        self.graph_node_count(graph)?;
-        self.captures.graphs.retain(|(number, _)| *number != graph.raw);
+        self.graph(graph)?;
+        let at = self.captures.graphs.iter().position(|(number, _)| *number == graph.raw);
+        let (number, graph) = self.captures.graphs.remove(at.ok_or(Status::InvalidHandle)?);
+        self.drop_graph_memory(number);
+        self.end_nodes(graph.nodes);
         Ok(())
     }
 

@@ -1,17 +1,18 @@
 //! Issuing copies, fills and kernels.
 
+use std::sync::{Arc, Mutex};
+
 use super::clock::{device_cost, link_cost};
+use super::module::touched;
+use super::node::{NodeEnd, NodeWork};
 use super::report::Touched;
 use super::state::State;
 use super::work::{End, Item};
-use crate::driver::{Access, DevicePtr, KernelLaunch, Status, StreamHandle};
+use crate::driver::{DevicePtr, KernelLaunch, Status, StreamHandle};
 
 impl State {
     pub(super) fn copy(&mut self, on: StreamHandle, dst: End, src: End, bytes: u64) -> Result<(), Status> {
         let id = self.stream_id(on)?;
-        if self.capture_node(id)? {
-            return Ok(());
-        }
         let within = match (&dst, &src) {
             (End::Device(dst), End::Device(src)) => {
                 self.memory.device_at(dst.0) == self.memory.device_at(src.0)
@@ -19,6 +20,12 @@ impl State {
             _ => false,
         };
         let cost = if within { device_cost(bytes) } else { link_cost(bytes) };
+        if self.captures(id)? {
+            let (dst, src) = (NodeEnd::of(&dst), NodeEnd::of(&src));
+            self.add_node(id, NodeWork::Copy { dst, src, bytes }, cost);
+            return Ok(());
+        }
+        self.order_with_default(id)?;
         let ends = || [(&src, false), (&dst, true)].into_iter();
         let device = ends().filter_map(|(end, write)| end.on_device(bytes, write));
         let host = ends().filter_map(|(end, write)| end.on_host(bytes, write));
@@ -35,7 +42,13 @@ impl State {
         bytes: u64,
     ) -> Result<(), Status> {
         let id = self.stream_id(on)?;
-        if bytes != 0 && !self.capture_node(id)? {
+        if bytes == 0 {
+            return Ok(());
+        }
+        if self.captures(id)? {
+            self.add_node(id, NodeWork::Fill { dst, value, bytes }, device_cost(bytes));
+        } else {
+            self.order_with_default(id)?;
             self.watch_issue(id, "fill", false, [Touched { ptr: dst, bytes, write: true }], []);
             self.issue(id, Item::Fill { dst, value, bytes }, device_cost(bytes), 0);
         }
@@ -49,17 +62,19 @@ impl State {
         kernel: &mut Option<KernelLaunch>,
     ) -> Result<(), Status> {
         let id = self.stream_id(on)?;
-        if self.capture_node(id)? {
-            return Ok(());
+        let captures = self.captures(id)?;
+        if !captures {
+            self.order_with_default(id)?;
         }
         let kernel = kernel.take().ok_or(Status::InvalidValue)?;
-        let declared = kernel.reads.iter().chain(&kernel.writes);
-        let moved = declared.fold(0u64, |sum, access| sum.saturating_add(access.bytes));
-        let touched = |write| move |&Access { ptr, bytes }: &Access| Touched { ptr, bytes, write };
-        let reads = kernel.reads.iter().map(touched(false));
-        let writes = kernel.writes.iter().map(touched(true));
-        self.watch_issue(id, kernel.name, false, reads.chain(writes), []);
-        self.issue(id, Item::Kernel(Box::new(kernel)), device_cost(moved), 0);
+        let used = || touched(&kernel.reads, &kernel.writes);
+        let cost = device_cost(used().fold(0u64, |sum, range| sum.saturating_add(range.bytes)));
+        if captures {
+            self.add_node(id, NodeWork::Kernel(Arc::new(Mutex::new(kernel))), cost);
+            return Ok(());
+        }
+        self.watch_issue(id, kernel.name, false, used(), []);
+        self.issue(id, Item::Kernel(Box::new(kernel)), cost, 0);
         Ok(())
     }
 }

@@ -13,6 +13,7 @@ use super::call::CallName;
 use super::config::SimConfig;
 use super::fault::{FaultPlan, Faults};
 use super::log::{Call, Work};
+use super::per_thread::PER_THREAD;
 use super::process::ProcessId;
 use super::race::Origin;
 use super::report::{AccessFault, WorkFault};
@@ -214,6 +215,9 @@ impl SimDriver {
             return Err(DriverError::new(name.as_str(), Status::NotPermitted, site.device.unwrap_or(0)));
         }
         let mut state = self.lock();
+        if let Some(StreamHandle { device, raw: PER_THREAD }) = site.stream {
+            self.make_per_thread(&mut state, device);
+        }
         let device = site.device.unwrap_or_else(|| state.device_of(site.ptr));
         state.counts[name as usize] += 1;
         if let Some(races) = &mut state.races {

@@ -3,11 +3,13 @@
 use c10_core::DeviceIndex;
 
 use super::capture::Captured;
+use super::ipc;
+use super::node::NodeWork;
 use super::process::ProcessId;
 use super::slab::Id;
 use super::state::State;
 use super::work::Item;
-use crate::driver::{EventFlags, EventHandle, Status, StreamHandle};
+use crate::driver::{EventFlags, EventHandle, IpcHandle, Status, StreamHandle};
 
 /// An event.
 #[derive(Debug)]
@@ -16,6 +18,8 @@ pub(super) struct EventState {
     process: ProcessId,
     flags: EventFlags,
     pub(super) recorded: Option<Record>,
+    /// The event of another process that it stands for; what that was recorded as holds for both.
+    of: Option<Id>,
 }
 
 /// What an event stands for.
@@ -44,9 +48,32 @@ impl State {
         }
     }
 
-    pub(super) fn event(&self, handle: EventHandle) -> Result<&EventState, Status> {
+    fn event(&self, handle: EventHandle) -> Result<&EventState, Status> {
         let id = self.event_id(handle)?;
         self.events.get(id).ok_or(Status::InvalidHandle)
+    }
+
+    /// The event that holds what an event was recorded as: itself, or another process's.
+    fn origin(&self, handle: EventHandle) -> Result<Id, Status> {
+        let id = self.event_id(handle)?;
+        let of = self.events.get(id).and_then(|event| event.of).unwrap_or(id);
+        self.events.get(of).map(|_| of).ok_or(Status::InvalidHandle)
+    }
+
+    /// What the detector knows it by.
+    pub(super) fn event_key(&self, handle: EventHandle) -> Result<u64, Status> {
+        self.origin(handle).map(Id::raw)
+    }
+
+    /// Whether there is such an event.
+    pub(super) fn is_event(&self, id: Id) -> bool {
+        self.events.get(id).is_some()
+    }
+
+    /// What an event was last recorded as.
+    pub(super) fn recorded(&self, handle: EventHandle) -> Result<Option<&Record>, Status> {
+        let origin = self.origin(handle)?;
+        Ok(self.events.get(origin).and_then(|event| event.recorded.as_ref()))
     }
 
     pub(super) fn event_create(
@@ -58,7 +85,7 @@ impl State {
         if flags.interprocess && flags.timing {
             return Err(Status::InvalidValue);
         }
-        let event = EventState { device, process: self.process, flags, recorded: None };
+        let event = EventState { device, process: self.process, flags, recorded: None, of: None };
         let id = self.events.insert(event).ok_or(Status::OutOfMemory)?;
         Ok(EventHandle { device, raw: id.raw() })
     }
@@ -66,12 +93,27 @@ impl State {
     pub(super) fn event_destroy(&mut self, handle: EventHandle) -> Result<(), Status> {
         let id = self.event_id(handle)?;
         self.events.remove(id);
-        self.watch(|races| races.event_ended(handle));
+        self.watch(|races| races.event_ended(id.raw()));
         Ok(())
     }
 
+    /// Records an event whenever the graph runs, where the stream captures.
+    pub(super) fn event_record_external(
+        &mut self,
+        handle: EventHandle,
+        stream: StreamHandle,
+    ) -> Result<(), Status> {
+        let id = self.origin(handle)?;
+        let on = self.stream_id(stream)?;
+        if handle.device == stream.device && self.captures(on)? {
+            self.add_node(on, NodeWork::Record(id), 0);
+            return Ok(());
+        }
+        self.event_record(handle, stream)
+    }
+
     pub(super) fn event_record(&mut self, handle: EventHandle, stream: StreamHandle) -> Result<(), Status> {
-        let id = self.event_id(handle)?;
+        let id = self.origin(handle)?;
         let on = self.stream_id(stream)?;
         if handle.device != stream.device {
             return Err(Status::InvalidHandle);
@@ -79,7 +121,8 @@ impl State {
         let record = match self.captured_record(on)? {
             Some(captured) => Record::Captured(captured),
             None => {
-                self.watch(|races| races.records(on, stream.device, handle));
+                self.order_with_default(on)?;
+                self.watch(|races| races.records(on, stream.device, id.raw()));
                 let (place, end_ns) = self.issue(on, Item::Record, 0, 0);
                 Record::Eager(Recorded { stream: on, place, end_ns })
             }
@@ -89,6 +132,30 @@ impl State {
         Ok(())
     }
 
+    pub(super) fn event_export(&self, handle: EventHandle) -> Result<IpcHandle, Status> {
+        let event = self.event(handle)?;
+        let exported = event.flags.interprocess && event.of.is_none();
+        if exported { Ok(ipc::handle(ipc::EVENT, [handle.raw, 0])) } else { Err(Status::InvalidHandle) }
+    }
+
+    pub(super) fn event_open(
+        &mut self,
+        device: DeviceIndex,
+        handle: &IpcHandle,
+    ) -> Result<EventHandle, Status> {
+        self.device(device)?;
+        let [raw, _] = ipc::words(handle, ipc::EVENT)?;
+        let of = Id::from_raw(raw).ok_or(Status::InvalidHandle)?;
+        let exported = self.events.get(of).ok_or(Status::InvalidHandle)?;
+        if exported.process == self.process || exported.device != device || !exported.flags.interprocess {
+            return Err(Status::InvalidHandle);
+        }
+        let opened =
+            EventState { device, process: self.process, flags: exported.flags, recorded: None, of: Some(of) };
+        let id = self.events.insert(opened).ok_or(Status::OutOfMemory)?;
+        Ok(EventHandle { device, raw: id.raw() })
+    }
+
     /// Whether the work that an event stands for is complete. A stream that is gone has none left.
     pub(super) fn is_complete(&self, recorded: Recorded) -> bool {
         self.streams.get(recorded.stream).is_none_or(|s| s.done >= recorded.place)
@@ -96,7 +163,7 @@ impl State {
 
     /// The place that an event stands for, where it is not one in a capture.
     fn eager(&self, handle: EventHandle) -> Result<Option<Recorded>, Status> {
-        match &self.event(handle)?.recorded {
+        match self.recorded(handle)? {
             None => Ok(None),
             Some(Record::Eager(recorded)) => Ok(Some(*recorded)),
             Some(Record::Captured(_)) => Err(Status::CapturedEvent),
@@ -108,7 +175,8 @@ impl State {
         self.forbid_in_capture()?;
         let ready = recorded.is_none_or(|recorded| self.is_complete(recorded));
         if ready {
-            self.watch(|races| races.host_saw_event(handle));
+            let key = self.event_key(handle)?;
+            self.watch(|races| races.host_saw_event(key));
         }
         Ok(ready)
     }
@@ -120,7 +188,8 @@ impl State {
             self.run_to(recorded.stream, recorded.place);
             self.clock.waited_until(recorded.end_ns);
         }
-        self.watch(|races| races.host_saw_event(handle));
+        let key = self.event_key(handle)?;
+        self.watch(|races| races.host_saw_event(key));
         self.release_beyond_threshold(handle.device)?;
         self.tell_fault(handle.device)
     }

@@ -10,15 +10,18 @@ use c10_core::DeviceIndex;
 
 use super::call::CallName;
 use super::driver::{SimDriver, Site};
-use super::host_bytes::{HostRange, free_pinned};
+use super::host_bytes::{HostPlace, HostRange, free_pinned};
 use super::space::GRANULARITY;
 use super::stream::PRIORITY_RANGE;
 use super::work::End;
 use crate::driver::{
     CaptureInfo, CaptureMode, CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle,
-    GraphHandle, IpcHandle, KernelLaunch, MemPoolInfo, MemoryInfo, NodeId, PhysHandle, Result, Status,
-    StreamHandle, VaRange, Witness, sealed,
+    FunctionHandle, GraphExecHandle, GraphHandle, IpcHandle, KernelLaunch, LaunchConfig, MemPoolInfo,
+    MemoryInfo, ModuleHandle, NodeId, PhysHandle, Result, Status, StreamHandle, VaRange, Witness, sealed,
 };
+
+/// The version that a simulated driver says it has: 12.8.
+const VERSION: u32 = 12080;
 
 impl Site {
     fn device(device: DeviceIndex) -> Self {
@@ -47,6 +50,10 @@ impl sealed::Sealed for SimDriver {}
 impl Driver for SimDriver {
     fn name(&self) -> &'static str {
         "sim"
+    }
+
+    fn version(&self) -> u32 {
+        VERSION
     }
 
     fn device_count(&self) -> DeviceIndex {
@@ -180,14 +187,12 @@ impl Driver for SimDriver {
     }
 
     fn graph_memory_info(&self, device: DeviceIndex) -> Result<MemPoolInfo> {
-        // A graph's memory is an address until the graph runs, and graphs do not run here.
-        self.call(CallName::GraphMemoryInfo, Site::device(device), |s, _| {
-            s.device(device).map(|_| MemPoolInfo::default())
-        })
+        self.call(CallName::GraphMemoryInfo, Site::device(device), |s, _| s.graph_memory_info(device))
     }
 
     fn graph_memory_reset_peaks(&self, device: DeviceIndex) -> Result<()> {
-        self.call(CallName::GraphMemoryResetPeaks, Site::device(device), |s, _| s.device(device).map(drop))
+        let site = Site::device(device);
+        self.call(CallName::GraphMemoryResetPeaks, site, |s, _| s.graph_memory_reset_peaks(device))
     }
 
     fn stream_priority_range(&self, device: DeviceIndex) -> Result<(i32, i32)> {
@@ -202,6 +207,10 @@ impl Driver for SimDriver {
             site.stream = Some(stream);
             Ok(stream)
         })
+    }
+
+    fn stream_priority(&self, stream: StreamHandle) -> Result<i32> {
+        self.call(CallName::StreamPriority, Site::on(stream), |s, _| s.stream_priority(stream))
     }
 
     fn stream_destroy(&self, stream: StreamHandle) -> Result<()> {
@@ -237,6 +246,11 @@ impl Driver for SimDriver {
     fn event_record(&self, event: EventHandle, stream: StreamHandle) -> Result<()> {
         let site = Site { event: Some(event), ..Site::on(stream) };
         self.call(CallName::EventRecord, site, |s, _| s.event_record(event, stream))
+    }
+
+    fn event_record_external(&self, event: EventHandle, stream: StreamHandle) -> Result<()> {
+        let site = Site { event: Some(event), ..Site::on(stream) };
+        self.call(CallName::EventRecordExternal, site, |s, _| s.event_record_external(event, stream))
     }
 
     fn event_query(&self, event: EventHandle) -> Result<bool> {
@@ -342,6 +356,33 @@ impl Driver for SimDriver {
         self.call(CallName::GraphDestroy, Site::device(graph.device), |s, _| s.graph_destroy(graph))
     }
 
+    fn graph_instantiate(&self, graph: GraphHandle) -> Result<GraphExecHandle> {
+        let site = Site::device(graph.device);
+        self.call(CallName::GraphInstantiate, site, |s, _| s.graph_instantiate(graph))
+    }
+
+    fn graph_exec_update(&self, exec: GraphExecHandle, graph: GraphHandle) -> Result<()> {
+        let site = Site::device(exec.device);
+        self.call(CallName::GraphExecUpdate, site, |s, _| s.graph_exec_update(exec, graph))
+    }
+
+    fn graph_upload(&self, exec: GraphExecHandle, stream: StreamHandle) -> Result<()> {
+        self.call(CallName::GraphUpload, Site::on(stream), |s, _| s.graph_upload(exec, stream))
+    }
+
+    #[track_caller]
+    unsafe fn graph_launch(&self, exec: GraphExecHandle, stream: StreamHandle) -> Result<()> {
+        // SAFETY: until the launch has run, the caller keeps what its copies use valid and to them alone; the range
+        // is dropped when the copy has run, or with the driver.
+        let claim = |place: HostPlace| unsafe { place.claim() };
+        self.call(CallName::GraphLaunch, Site::on(stream), |s, _| s.graph_launch(exec, stream, &claim))
+    }
+
+    fn graph_exec_destroy(&self, exec: GraphExecHandle) -> Result<()> {
+        let site = Site::device(exec.device);
+        self.call(CallName::GraphExecDestroy, site, |s, _| s.graph_exec_destroy(exec))
+    }
+
     fn exchange_capture_mode(&self, mode: CaptureMode) -> Result<CaptureMode> {
         let site = Site::device(0);
         self.call(CallName::ExchangeCaptureMode, site, |s, _| Ok(s.exchange_capture_mode(mode)))
@@ -383,6 +424,45 @@ impl Driver for SimDriver {
             site.bytes = memory.bytes;
             Ok(memory)
         })
+    }
+
+    fn event_export(&self, event: EventHandle) -> Result<IpcHandle> {
+        self.call(CallName::EventExport, Site::of(event), |s, _| s.event_export(event))
+    }
+
+    fn event_open(&self, device: DeviceIndex, handle: &IpcHandle) -> Result<EventHandle> {
+        self.call(CallName::EventOpen, Site::device(device), |s, site| {
+            let event = s.event_open(device, handle)?;
+            site.event = Some(event);
+            Ok(event)
+        })
+    }
+
+    fn module_load(&self, device: DeviceIndex, image: &[u8]) -> Result<ModuleHandle> {
+        let site = Site::bytes(device, image.len() as u64);
+        self.call(CallName::ModuleLoad, site, |s, _| s.module_load(device, image))
+    }
+
+    unsafe fn module_unload(&self, module: ModuleHandle) -> Result<()> {
+        let site = Site::device(module.device);
+        self.call(CallName::ModuleUnload, site, |s, _| s.module_unload(module))
+    }
+
+    fn module_function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle> {
+        let site = Site::device(module.device);
+        self.call(CallName::ModuleFunction, site, |s, _| s.module_function(module, name))
+    }
+
+    #[track_caller]
+    unsafe fn launch_function(
+        &self,
+        stream: StreamHandle,
+        function: FunctionHandle,
+        config: LaunchConfig,
+        params: &[&[u8]],
+    ) -> Result<()> {
+        let site = Site::on(stream);
+        self.call(CallName::LaunchFunction, site, |s, _| s.launch_function(stream, function, config, params))
     }
 
     #[track_caller]

@@ -5,7 +5,7 @@
 //! [`HostRange`] and the allocation of pinned memory.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::ptr::{NonNull, copy_nonoverlapping};
+use std::ptr::{NonNull, copy_nonoverlapping, with_exposed_provenance_mut};
 
 /// Where pinned memory begins: at a page, as CUDA's does.
 const PAGE: usize = 4096;
@@ -34,6 +34,11 @@ impl HostRange {
         (!ptr.is_null()).then_some(Self { ptr, bytes })
     }
 
+    /// Where it is, for a copy that may run later.
+    pub(super) fn place(&self) -> HostPlace {
+        HostPlace { at: self.ptr.expose_provenance(), bytes: self.bytes }
+    }
+
     /// Where it begins.
     pub(super) fn address(&self) -> u64 {
         self.ptr.addr() as u64
@@ -58,6 +63,29 @@ impl HostRange {
         let offset = offset as usize;
         assert!(offset <= self.bytes && len <= self.bytes - offset, "a copy stays in its range");
         self.ptr.wrapping_add(offset)
+    }
+}
+
+/// Where the host end of a copy would be that a graph holds. Nothing is known of the memory there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HostPlace {
+    /// Its provenance is exposed.
+    at: usize,
+    bytes: usize,
+}
+
+impl HostPlace {
+    /// The range of one run of the copy.
+    ///
+    /// # Safety
+    /// As of [`HostRange::new`].
+    pub(super) unsafe fn claim(self) -> HostRange {
+        HostRange { ptr: with_exposed_provenance_mut(self.at), bytes: self.bytes }
+    }
+
+    /// Where it begins.
+    pub(super) fn address(self) -> u64 {
+        self.at as u64
     }
 }
 

@@ -1,5 +1,5 @@
 //! Memory of other processes: allocations that are exported and opened, physical memory that is exported and
-//! imported.
+//! imported. Events of other processes take the same handles ([`event`](super::event)).
 //!
 //! A handle is 64 bytes that any process may hold; what it stands for is looked up when it is used.
 
@@ -16,6 +16,7 @@ use crate::driver::{DevicePtr, IpcHandle, PhysHandle, Status};
 /// The first bytes of a handle: what it stands for.
 const ALLOCATION: [u8; 8] = *b"sim-mem\0";
 const PHYSICAL: [u8; 8] = *b"sim-phys";
+pub(super) const EVENT: [u8; 8] = *b"sim-evnt";
 
 /// Another process's allocation, at an address of this one.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub(super) struct Opened {
     birth: u64,
 }
 
-fn handle(kind: [u8; 8], words: [u64; 2]) -> IpcHandle {
+pub(super) fn handle(kind: [u8; 8], words: [u64; 2]) -> IpcHandle {
     let mut bytes = [0; 64];
     bytes[..8].copy_from_slice(&kind);
     bytes[8..16].copy_from_slice(&words[0].to_le_bytes());
@@ -38,7 +39,7 @@ fn handle(kind: [u8; 8], words: [u64; 2]) -> IpcHandle {
 }
 
 /// The words of a handle, if it is of that kind.
-fn words(handle: &IpcHandle, kind: [u8; 8]) -> Result<[u64; 2], Status> {
+pub(super) fn words(handle: &IpcHandle, kind: [u8; 8]) -> Result<[u64; 2], Status> {
     let (head, rest) = handle.0.split_at(8);
     if head != kind {
         return Err(Status::InvalidValue);

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::access::Piece;
 use super::memory::Memory;
-use crate::driver::{KernelBody, KernelMemory};
+use crate::driver::KernelMemory;
 
 /// A declared range: what lies behind it, and its length.
 type Declared = (Vec<Piece>, u64);
@@ -43,7 +43,7 @@ pub(super) fn run_body(
     memory: &mut Memory,
     reads: Vec<Declared>,
     writes: Vec<Declared>,
-    body: &mut KernelBody,
+    body: &mut dyn FnMut(&mut dyn KernelMemory),
 ) -> Result<(), String> {
     let mut memory = DeclaredMemory { memory, reads, writes };
     // The memory is whole between any two accesses, so a panic between them leaves it whole.

@@ -47,6 +47,43 @@ pub(super) struct MemPool {
     freed: BTreeSet<(u64, u64)>,
 }
 
+impl MemPool {
+    /// A request of so many bytes is given out.
+    pub(super) fn take(&mut self, bytes: u64) {
+        self.used.increase(bytes.next_multiple_of(STEP));
+    }
+
+    /// It is over.
+    pub(super) fn give(&mut self, bytes: u64) {
+        self.used.now -= bytes.next_multiple_of(STEP);
+    }
+
+    /// The device gives so many bytes.
+    pub(super) fn reserve(&mut self, bytes: u64) {
+        self.reserved.increase(bytes);
+    }
+
+    /// They go back.
+    pub(super) fn unreserve(&mut self, bytes: u64) {
+        self.reserved.now -= bytes;
+    }
+
+    pub(super) fn reset_peaks(&mut self) {
+        for mark in [&mut self.used, &mut self.reserved] {
+            mark.high = mark.now;
+        }
+    }
+
+    pub(super) fn info(&self) -> MemPoolInfo {
+        MemPoolInfo {
+            used: self.used.now,
+            used_peak: self.used.high,
+            reserved: self.reserved.now,
+            reserved_peak: self.reserved.high,
+        }
+    }
+}
+
 /// A range that belonged to one request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Life {
@@ -69,11 +106,20 @@ impl Life {
 #[derive(Debug, Default)]
 pub(super) struct Pooled {
     /// The free that ended its present life, if one did: the stream, and the place there.
-    freed: Option<(Id, u64)>,
+    pub(super) freed: Option<(Id, u64)>,
     /// When that was, in births.
     death: u64,
     /// Earlier lives that some stream may still be in.
     past: Vec<Life>,
+    /// Whether it is a graph's, which no pool gives out.
+    pub(super) of_graph: bool,
+}
+
+impl Pooled {
+    /// A range of a graph that has had no life: `begin` is a place that has run.
+    pub(super) fn of_graph(birth: u64, begin: (Id, u64)) -> Self {
+        Self { freed: Some(begin), death: birth, past: Vec::new(), of_graph: true }
+    }
 }
 
 impl Allocation {
@@ -93,36 +139,22 @@ impl State {
             return Err(Status::InvalidValue);
         }
         let extent = round_up(bytes).ok_or(Status::OutOfMemory)?;
-        if self.capture_node(stream)? {
-            return self.malloc_in_graph(on.device, bytes, extent);
+        if self.captures(stream)? {
+            return self.malloc_in_graph(stream, on.device, bytes, extent);
         }
+        self.order_with_default(stream)?;
         let reused = self.reusable(on.device, extent, stream)?;
         let at = match reused {
-            Some(at) => self.revive(on.device, extent, at, bytes)?,
+            Some(at) => {
+                self.device_mut(on.device)?.pool.freed.remove(&(extent, at));
+                self.begin_life(at, bytes);
+                at
+            }
             None => self.reserve_for_pool(on, bytes, extent)?,
         };
-        self.device_mut(on.device)?.pool.used.increase(bytes.next_multiple_of(STEP));
+        self.device_mut(on.device)?.pool.take(bytes);
         self.watch_pool(stream, "malloc_async", at, bytes);
         Ok(DevicePtr(at))
-    }
-
-    /// An address for a graph, with nothing behind it.
-    fn malloc_in_graph(&mut self, device: DeviceIndex, bytes: u64, extent: u64) -> Result<DevicePtr, Status> {
-        let at = self.device(device)?.va_space.find(extent).ok_or(Status::OutOfMemory)?;
-        self.take_addresses(at, extent);
-        self.memory.graph_ranges.insert(at, (device, extent));
-        self.note_pool("graph_malloc", device, at, bytes, None);
-        Ok(DevicePtr(at))
-    }
-
-    /// Gives an address of a graph back; a node where the stream captures.
-    fn free_in_graph(&mut self, at: u64, stream: Id) -> Result<Option<u64>, Status> {
-        let Some(&(device, extent)) = self.memory.graph_ranges.get(&at) else { return Ok(None) };
-        self.capture_node(stream)?;
-        self.memory.graph_ranges.remove(&at);
-        self.note_pool("graph_free", device, at, extent, None);
-        self.give_addresses(at, extent);
-        Ok(Some(extent))
     }
 
     /// The lowest freed range of that length whose free comes before what the stream holds next.
@@ -141,22 +173,31 @@ impl State {
     }
 
     /// Gives a freed range its next life.
-    fn revive(&mut self, device: DeviceIndex, extent: u64, at: u64, bytes: u64) -> Result<u64, Status> {
+    pub(super) fn begin_life(&mut self, at: u64, bytes: u64) {
         let over = self.freed_at(at).is_some_and(|(on, place)| self.has_run(on, place));
-        self.device_mut(device)?.pool.freed.remove(&(extent, at));
         self.memory.births += 1;
         let birth = self.memory.births;
-        let allocation = self.memory.allocations.get_mut(&at).ok_or(Status::InvalidValue)?;
+        let Some(allocation) = self.memory.allocations.get_mut(&at) else { return };
         let (born, was) = (allocation.birth, allocation.bytes);
+        let Some(pooled) = allocation.pooled.as_mut() else { return };
         (allocation.birth, allocation.bytes) = (birth, bytes);
-        let pooled = allocation.pooled.as_mut().ok_or(Status::InvalidValue)?;
         pooled.freed = None;
         if over {
             pooled.past.clear();
         } else {
             pooled.past.push(Life { birth: born, death: Some(pooled.death), bytes: was });
         }
-        Ok(at)
+    }
+
+    /// Ends the present life of a range at a place of a stream: what is issued after this is issued at a later time
+    /// than what was before.
+    pub(super) fn end_life(&mut self, at: u64, place: (Id, u64)) {
+        self.memory.births += 1;
+        let death = self.memory.births;
+        let pooled = self.memory.allocations.get_mut(&at).and_then(|a| a.pooled.as_mut());
+        if let Some(pooled) = pooled {
+            (pooled.freed, pooled.death) = (Some(place), death);
+        }
     }
 
     /// A new range of the device's memory.
@@ -170,7 +211,7 @@ impl State {
         self.take_addresses(at, extent);
         let device = self.device_mut(on.device)?;
         device.in_use += extent;
-        device.pool.reserved.increase(extent);
+        device.pool.reserve(extent);
         self.memory.births += 1;
         let pooled = Some(Box::default());
         let allocation =
@@ -193,18 +234,13 @@ impl State {
         }
         // Memory of the device is not a graph's to give back.
         self.forbid_on_capturing(stream).map_err(|_| Status::InvalidValue)?;
-        // What is issued after this is issued at a later time than what was before.
+        self.order_with_default(stream)?;
         self.watch_pool(stream, "free_async", ptr.0, bytes);
-        self.memory.births += 1;
-        let death = self.memory.births;
         let (place, _) = self.issue(stream, Item::Free, 0, 0);
-        let allocation = self.memory.allocations.get_mut(&ptr.0).ok_or(Status::InvalidValue)?;
-        let pooled = allocation.pooled.as_mut().ok_or(Status::InvalidValue)?;
-        pooled.freed = Some((stream, place));
-        pooled.death = death;
+        self.end_life(ptr.0, (stream, place));
         let pool = &mut self.device_mut(device)?.pool;
         pool.freed.insert((extent, ptr.0));
-        pool.used.now -= bytes.next_multiple_of(STEP);
+        pool.give(bytes);
         Ok(bytes)
     }
 
@@ -225,7 +261,7 @@ impl State {
             self.give_addresses(at, extent);
             let state = self.device_mut(device)?;
             state.in_use -= extent;
-            state.pool.reserved.now -= extent;
+            state.pool.unreserve(extent);
             state.pool.freed.remove(&(extent, at));
             self.note_pool("mem_pool_release", device, at, extent, None);
         }
@@ -234,6 +270,7 @@ impl State {
 
     /// What a synchronising call of the device does to its pool.
     pub(super) fn release_beyond_threshold(&mut self, device: DeviceIndex) -> Result<(), Status> {
+        self.release_graph_memory();
         let pool = &self.device(device)?.pool;
         let keep = pool.release_threshold;
         if pool.freed.is_empty() || pool.reserved.now <= keep {
@@ -243,20 +280,11 @@ impl State {
     }
 
     pub(super) fn mem_pool_info(&self, device: DeviceIndex) -> Result<MemPoolInfo, Status> {
-        let pool = &self.device(device)?.pool;
-        Ok(MemPoolInfo {
-            used: pool.used.now,
-            used_peak: pool.used.high,
-            reserved: pool.reserved.now,
-            reserved_peak: pool.reserved.high,
-        })
+        Ok(self.device(device)?.pool.info())
     }
 
     pub(super) fn mem_pool_reset_peaks(&mut self, device: DeviceIndex) -> Result<(), Status> {
-        let pool = &mut self.device_mut(device)?.pool;
-        for mark in [&mut pool.used, &mut pool.reserved] {
-            mark.high = mark.now;
-        }
+        self.device_mut(device)?.pool.reset_peaks();
         Ok(())
     }
 
@@ -271,14 +299,14 @@ impl State {
         peer: DeviceIndex,
     ) -> Result<(), Status> {
         if !self.can_access_peer(peer, device)? && device != peer {
-            return Err(Status::NotSupported);
+            return Err(Status::PeerAccessUnsupported);
         }
         self.memory.pool_access[usize::from(device)] |= 1 << peer;
         Ok(())
     }
 
     /// Writes down what a pool took from its device or gave back: a call does that, or does not.
-    fn note_pool(
+    pub(super) fn note_pool(
         &mut self,
         name: &'static str,
         device: DeviceIndex,

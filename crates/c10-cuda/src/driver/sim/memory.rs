@@ -1,11 +1,12 @@
 //! Memory that `malloc` gives: which ranges are live, and how much of a device is in use.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use c10_core::DeviceIndex;
 
 use super::bytes::Bytes;
 use super::config::MAX_DEVICES;
+use super::graph_memory::GraphRange;
 use super::ipc::Opened;
 use super::mem_pool::Pooled;
 use super::process::ProcessId;
@@ -25,7 +26,7 @@ pub(super) struct Allocation {
     /// What it takes of the addresses: whole units where the simulator chose the place.
     pub(super) extent: u64,
     /// What it takes of the device's memory.
-    capacity: u64,
+    pub(super) capacity: u64,
     /// Tells it from what lived there before.
     pub(super) birth: u64,
     pub(super) contents: Bytes,
@@ -56,8 +57,12 @@ pub(super) struct Memory {
     pub(super) reservations: BTreeMap<u64, Reservation>,
     pub(super) mappings: BTreeMap<u64, Mapping>,
     pub(super) physical: Slab<Physical>,
-    /// What `malloc_async` gave graphs: addresses alone, by device and length.
-    pub(super) graph_ranges: BTreeMap<u64, (DeviceIndex, u64)>,
+    /// What `malloc_async` gave graphs.
+    pub(super) graph_ranges: BTreeMap<u64, GraphRange>,
+    /// Those that their own captures have freed, by graph, length and address.
+    pub(super) graph_freed: BTreeSet<(u64, u64, u64)>,
+    /// Graphs that are gone and have such ranges still.
+    pub(super) graphs_gone: BTreeSet<u64>,
     /// How many allocations and mappings have come to life.
     pub(super) births: u64,
     /// The devices that may reach the memory of each device's pool, by bit, beside that device.
@@ -73,6 +78,8 @@ impl Memory {
             mappings: BTreeMap::new(),
             physical: Slab::new(),
             graph_ranges: BTreeMap::new(),
+            graph_freed: BTreeSet::new(),
+            graphs_gone: BTreeSet::new(),
             births: 0,
             pool_access: [0; MAX_DEVICES],
         }
@@ -97,7 +104,7 @@ impl Memory {
         let end = at.saturating_add(bytes);
         self.allocations.range(..end).next_back().is_some_and(|(&base, a)| base + a.extent > at)
             || self.reservations.range(..end).next_back().is_some_and(|(&base, r)| base + r.bytes > at)
-            || self.graph_ranges.range(..end).next_back().is_some_and(|(&base, (_, len))| base + len > at)
+            || self.graph_ranges.range(..end).next_back().is_some_and(|(&base, r)| base + r.extent > at)
             || self.opened.range(..end).next_back().is_some_and(|(&base, o)| base + o.extent > at)
     }
 }

@@ -19,7 +19,7 @@ impl State {
         peer: DeviceIndex,
     ) -> Result<(), Status> {
         if !self.can_access_peer(device, peer)? {
-            return Err(if device == peer { Status::InvalidDevice } else { Status::NotSupported });
+            return Err(if device == peer { Status::InvalidDevice } else { Status::PeerAccessUnsupported });
         }
         self.device_mut(device)?.peers |= 1 << peer;
         Ok(())

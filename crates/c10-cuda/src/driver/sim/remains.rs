@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::driver::SimDriver;
 use super::kernel::message_of;
+use super::node::SharedKernel;
 use super::report::{AccessFault, WorkFault};
 use crate::driver::{KernelBody, StreamHandle};
 
@@ -12,7 +13,23 @@ use crate::driver::{KernelBody, StreamHandle};
 pub(super) struct Remains {
     pub(super) stream: StreamHandle,
     pub(super) name: &'static str,
-    pub(super) body: KernelBody,
+    pub(super) of: Leftover,
+}
+
+/// What it owns.
+pub(super) enum Leftover {
+    Body(KernelBody),
+    /// It may be a graph's still.
+    Kernel(SharedKernel),
+}
+
+impl Leftover {
+    fn end(self) {
+        match self {
+            Self::Body(body) => drop(body),
+            Self::Kernel(kernel) => drop(kernel),
+        }
+    }
 }
 
 impl std::fmt::Debug for Remains {
@@ -34,8 +51,8 @@ impl SimDriver {
             if remains.is_empty() {
                 return;
             }
-            for Remains { stream, name, body } in remains {
-                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(body))) {
+            for Remains { stream, name, of } in remains {
+                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| of.end())) {
                     let fault = AccessFault::Panicked(message_of(&*payload));
                     let mut state = self.lock();
                     state.work_faults.push(WorkFault { stream, name, range: None, fault });

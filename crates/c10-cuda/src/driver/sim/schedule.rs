@@ -4,7 +4,7 @@ use super::config::Completion;
 use super::log::Work;
 use super::slab::Id;
 use super::state::State;
-use super::work::Item;
+use super::work::{Item, Queued, Ran};
 use crate::rng::Rng;
 
 /// How work makes progress.
@@ -64,6 +64,10 @@ impl State {
     }
 
     fn run_front(&mut self, id: Id) {
+        if self.run_node(id) {
+            // More of the launch is left.
+            return;
+        }
         let Some(stream) = self.streams.get_mut(id) else { return };
         let Some(queued) = stream.queue.pop_front() else { return };
         stream.done += 1;
@@ -71,7 +75,8 @@ impl State {
         if self.work.is_on() {
             self.work.push(Work { stream: handle, place, name: queued.item.name(), end_ns: queued.end_ns });
         }
-        self.execute(handle, queued);
+        let Queued { item, issued_at, process, .. } = queued;
+        self.execute(Ran { on: handle, device: handle.device, process, issued_at }, item);
         self.drop_if_over(id);
     }
 

@@ -8,10 +8,14 @@ use super::clock::Clock;
 use super::config::{MAX_DEVICES, SimConfig};
 use super::event::EventState;
 use super::fault::Faults;
+use super::graph::Execs;
+use super::graph_memory::GraphHolds;
 use super::host::Pinned;
 use super::log::{Call, Ring, Work};
 use super::mem_pool::MemPool;
 use super::memory::Memory;
+use super::module::Modules;
+use super::per_thread::PerThread;
 use super::process::ProcessId;
 use super::race::Detector;
 use super::remains::Remains;
@@ -38,6 +42,8 @@ pub(super) struct DeviceState {
     pub(super) malloc_space: Space,
     pub(super) va_space: Space,
     pub(super) pool: MemPool,
+    /// What graphs have of it.
+    pub(super) graph_pool: MemPool,
     /// By process.
     pub(super) default_streams: Vec<Id>,
     /// The devices whose memory it may reach, by bit.
@@ -59,6 +65,10 @@ pub(super) struct State {
     pub(super) streams: Slab<StreamState>,
     pub(super) events: Slab<EventState>,
     pub(super) captures: Captures,
+    pub(super) execs: Execs,
+    pub(super) graph_holds: GraphHolds,
+    pub(super) modules: Modules,
+    pub(super) per_thread: PerThread,
     pub(super) clock: Clock,
     pub(super) schedule: Schedule,
     pub(super) faults: Faults,
@@ -86,6 +96,7 @@ impl State {
                 malloc_space: Space::new(base, MALLOC_SPAN),
                 va_space: Space::new(base + MALLOC_SPAN, reservable),
                 pool: MemPool::default(),
+                graph_pool: MemPool::default(),
                 default_streams: vec![default_stream.expect("the first streams have numbers")],
                 peers: 0,
                 fault_untold: false,
@@ -101,6 +112,10 @@ impl State {
             streams,
             events: Slab::new(),
             captures: Captures::default(),
+            execs: Execs::new(),
+            graph_holds: GraphHolds::new(),
+            modules: Modules::new(),
+            per_thread: PerThread::default(),
             clock: Clock::default(),
             schedule: Schedule::new(config.completion),
             faults: Faults::new(config.faults),

@@ -6,6 +6,7 @@ use c10_core::DeviceIndex;
 
 use super::capture::Membership;
 use super::event::Record;
+use super::per_thread::PER_THREAD;
 use super::process::ProcessId;
 use super::schedule::Schedule;
 use super::slab::Id;
@@ -21,7 +22,8 @@ pub(super) const PRIORITY_RANGE: (i32, i32) = (0, -5);
 pub(super) struct StreamState {
     pub(super) device: DeviceIndex,
     pub(super) process: ProcessId,
-    is_default: bool,
+    kind: Kind,
+    priority: i32,
     /// Whether its handle is dead: it lives on until its work is done.
     pub(super) destroyed: bool,
     pub(super) issued: u64,
@@ -33,12 +35,21 @@ pub(super) struct StreamState {
     pub(super) capture: Option<Membership>,
 }
 
+/// Who has a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Default,
+    PerThread,
+    Created,
+}
+
 impl StreamState {
-    const fn new(device: DeviceIndex, process: ProcessId, is_default: bool) -> Self {
+    const fn new(device: DeviceIndex, process: ProcessId, kind: Kind, priority: i32) -> Self {
         Self {
             device,
             process,
-            is_default,
+            kind,
+            priority,
             destroyed: false,
             issued: 0,
             done: 0,
@@ -50,7 +61,12 @@ impl StreamState {
 
     /// The default stream of a device in a process.
     pub(super) const fn default_of(device: DeviceIndex, process: ProcessId) -> Self {
-        Self::new(device, process, true)
+        Self::new(device, process, Kind::Default, 0)
+    }
+
+    /// A thread's stream of a device.
+    pub(super) const fn per_thread_of(device: DeviceIndex, process: ProcessId) -> Self {
+        Self::new(device, process, Kind::PerThread, 0)
     }
 
     /// Whether it is of a device, and of a process.
@@ -59,7 +75,12 @@ impl StreamState {
     }
 
     pub(super) const fn is_default(&self) -> bool {
-        self.is_default
+        matches!(self.kind, Kind::Default)
+    }
+
+    /// Whether it is a thread's default stream.
+    pub(super) const fn is_per_thread(&self) -> bool {
+        matches!(self.kind, Kind::PerThread)
     }
 
     /// Whether it takes part in a capture.
@@ -69,7 +90,12 @@ impl StreamState {
 
     /// Its handle, seen from outside.
     pub(super) fn handle(&self, id: Id) -> StreamHandle {
-        StreamHandle { device: self.device, raw: if self.is_default { 0 } else { id.raw() } }
+        let raw = match self.kind {
+            Kind::Default => 0,
+            Kind::PerThread => PER_THREAD,
+            Kind::Created => id.raw(),
+        };
+        StreamHandle { device: self.device, raw }
     }
 }
 
@@ -80,9 +106,14 @@ impl State {
         if handle.raw == 0 {
             return Ok(device.default_streams[self.process.index()]);
         }
+        if handle.raw == PER_THREAD {
+            return self.per_thread_stream(handle.device);
+        }
         let id = Id::from_raw(handle.raw).ok_or(Status::InvalidHandle)?;
         match self.streams.get(id) {
-            Some(s) if s.is_at(handle.device, self.process) && !s.destroyed && !s.is_default => Ok(id),
+            Some(s) if s.is_at(handle.device, self.process) && !s.destroyed && s.kind == Kind::Created => {
+                Ok(id)
+            }
             _ => Err(Status::InvalidHandle),
         }
     }
@@ -97,8 +128,8 @@ impl State {
         if !(greatest..=least).contains(&priority) {
             return Err(Status::InvalidValue);
         }
-        let id =
-            self.streams.insert(StreamState::new(device, self.process, false)).ok_or(Status::OutOfMemory)?;
+        let stream = StreamState::new(device, self.process, Kind::Created, priority);
+        let id = self.streams.insert(stream).ok_or(Status::OutOfMemory)?;
         Ok(StreamHandle { device, raw: id.raw() })
     }
 
@@ -106,18 +137,31 @@ impl State {
         let id = self.stream_id(handle)?;
         match self.streams.get_mut(id) {
             Some(stream) if stream.capture.is_some() => return Err(Status::IllegalState),
-            Some(stream) if handle.raw != 0 => stream.destroyed = true,
-            // The default stream lives as long as its device.
-            _ => return Err(Status::InvalidHandle),
+            // The default streams live as long as their device and their thread.
+            Some(stream) if stream.kind != Kind::Created => return Err(Status::InvalidHandle),
+            _ => self.end_stream(id),
+        }
+        Ok(())
+    }
+
+    /// Ends a stream; it lives on until its work is done.
+    pub(super) fn end_stream(&mut self, id: Id) {
+        if let Some(stream) = self.streams.get_mut(id) {
+            stream.destroyed = true;
         }
         self.drop_if_over(id);
-        Ok(())
+    }
+
+    pub(super) fn stream_priority(&self, handle: StreamHandle) -> Result<i32, Status> {
+        let stream = self.streams.get(self.stream_id(handle)?);
+        stream.map(|stream| stream.priority).ok_or(Status::InvalidHandle)
     }
 
     /// Forgets a destroyed stream whose work is done.
     pub(super) fn drop_if_over(&mut self, id: Id) {
         if self.streams.get(id).is_some_and(|s| s.destroyed && s.queue.is_empty()) {
             self.streams.remove(id);
+            self.forget_per_thread(id);
             self.watch(|races| races.stream_ended(id));
         }
     }
@@ -155,7 +199,7 @@ impl State {
         event: EventHandle,
     ) -> Result<(), Status> {
         let id = self.stream_id(handle)?;
-        let recorded = match &self.event(event)?.recorded {
+        let recorded = match self.recorded(event)? {
             None => return Ok(()),
             Some(Record::Captured(captured)) => {
                 let captured = captured.clone();
@@ -164,7 +208,9 @@ impl State {
             Some(Record::Eager(recorded)) => *recorded,
         };
         self.forbid_outside_work(id)?;
-        self.watch(|races| races.waits(id, handle.device, event));
+        self.order_with_default(id)?;
+        let key = self.event_key(event)?;
+        self.watch(|races| races.waits(id, handle.device, key));
         // What has run, or stands before it in the same queue, need not be waited for; the time does.
         let item = Item::Wait { stream: recorded.stream, place: recorded.place };
         self.issue(id, item, 0, recorded.end_ns);
@@ -187,6 +233,16 @@ impl State {
             self.finish_stream(id);
         }
         self.watch(|races| races.host_saw_device(device));
+    }
+
+    /// The place that the next item of a stream will have.
+    pub(super) fn next_place(&self, id: Id) -> u64 {
+        self.streams.get(id).map_or(0, |stream| stream.issued + 1)
+    }
+
+    /// When all that a stream holds is over, in nanoseconds of virtual time.
+    pub(super) fn free_at(&self, id: Id) -> u64 {
+        self.streams.get(id).map_or(0, |stream| stream.free_at_ns)
     }
 
     /// Puts an item at the end of a stream, to begin no earlier than `after_ns`. Gives its place and its end.

@@ -40,9 +40,17 @@ pub(super) struct Physical {
     /// How many handles each process has.
     pub(super) holders: BTreeMap<ProcessId, u32>,
     pub(super) contents: Bytes,
+    /// Whether it takes memory of another machine's device, not of this one's.
+    pub(super) is_foreign: bool,
 }
 
 impl Physical {
+    /// Memory that a process has one handle of.
+    pub(super) fn new(device: DeviceIndex, process: ProcessId, bytes: u64) -> Self {
+        let holders = BTreeMap::from([(process, 1)]);
+        Self { device, bytes, maps: 0, holders, contents: Bytes::default(), is_foreign: false }
+    }
+
     /// One handle of a process is gone.
     fn released_by(&mut self, process: ProcessId) {
         if let Some(handles) = self.holders.get_mut(&process) {
@@ -54,7 +62,7 @@ impl Physical {
     }
 }
 
-fn check_units(bytes: u64) -> Result<(), Status> {
+pub(super) fn check_units(bytes: u64) -> Result<(), Status> {
     if bytes != 0 && bytes.is_multiple_of(GRANULARITY) { Ok(()) } else { Err(Status::InvalidValue) }
 }
 
@@ -98,8 +106,7 @@ impl State {
         if bytes > state.total - state.in_use {
             return Err(Status::OutOfMemory);
         }
-        let holders = BTreeMap::from([(self.process, 1)]);
-        let physical = Physical { device, bytes, maps: 0, holders, contents: Bytes::default() };
+        let physical = Physical::new(device, self.process, bytes);
         let id = self.memory.physical.insert(physical).ok_or(Status::OutOfMemory)?;
         self.device_mut(device)?.in_use += bytes;
         Ok(PhysHandle { device, raw: id.raw(), bytes })
@@ -130,7 +137,8 @@ impl State {
     fn drop_physical_if_unused(&mut self, id: Id) -> Result<(), Status> {
         let unused = self.memory.physical.get(id).is_some_and(|p| p.holders.is_empty() && p.maps == 0);
         if unused && let Some(physical) = self.memory.physical.remove(id) {
-            self.device_mut(physical.device)?.in_use -= physical.bytes;
+            let taken = if physical.is_foreign { 0 } else { physical.bytes };
+            self.device_mut(physical.device)?.in_use -= taken;
             self.watch(|races| races.physical_gone(id));
         }
         Ok(())
@@ -190,7 +198,7 @@ impl State {
             return Err(Status::InvalidValue);
         }
         if !self.peers_possible && !self.all_on(&mappings, access) {
-            return Err(Status::NotSupported);
+            return Err(Status::PeerAccessUnsupported);
         }
         for base in mappings {
             if let Some(mapping) = self.memory.mappings.get_mut(&base) {

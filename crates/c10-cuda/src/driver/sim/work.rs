@@ -1,15 +1,22 @@
 //! Items of work, and what running them does.
 
+use std::sync::Arc;
+
+use c10_core::DeviceIndex;
+
 use super::access::{Piece, Toucher};
 use super::driver::as_work;
+use super::graph_run::GraphRun;
 use super::host_bytes::HostRange;
 use super::kernel::run_body;
+use super::module::FunctionCall;
+use super::node::{SharedKernel, lock};
 use super::process::ProcessId;
-use super::remains::Remains;
+use super::remains::{Leftover, Remains};
 use super::report::{AccessFault, Touched, WorkFault};
 use super::slab::Id;
 use super::state::State;
-use crate::driver::{DevicePtr, KernelLaunch, StreamHandle};
+use crate::driver::{Access, DevicePtr, KernelLaunch, KernelMemory, StreamHandle};
 
 /// How much a copy moves at a time.
 const CHUNK: usize = 64 << 10;
@@ -29,6 +36,16 @@ pub(super) enum Item {
     Fill { dst: DevicePtr, value: u8, bytes: u64 },
     /// Runs a kernel's body.
     Kernel(Box<KernelLaunch>),
+    /// Runs the body of a kernel that a graph has.
+    Shared(SharedKernel),
+    /// Runs a function of a module.
+    Function(Arc<FunctionCall>),
+    /// A place from which on memory of a graph may be used.
+    Alloc,
+    /// A graph has been made ready for its launch.
+    Upload,
+    /// Runs a graph.
+    Graph(Box<GraphRun>),
 }
 
 /// One end of a copy.
@@ -57,7 +74,7 @@ impl End {
 }
 
 impl Item {
-    pub(super) const fn name(&self) -> &'static str {
+    pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Record => "record",
             Self::Wait { .. } => "wait",
@@ -65,6 +82,11 @@ impl Item {
             Self::Copy { .. } => "copy",
             Self::Fill { .. } => "fill",
             Self::Kernel(kernel) => kernel.name,
+            Self::Shared(kernel) => lock(kernel).name,
+            Self::Function(call) => call.name,
+            Self::Alloc => "malloc_async",
+            Self::Upload => "upload",
+            Self::Graph(_) => "graph",
         }
     }
 }
@@ -80,6 +102,16 @@ pub(super) struct Queued {
     pub(super) process: ProcessId,
 }
 
+/// Where an item runs, and whose it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ran {
+    pub(super) on: StreamHandle,
+    /// The device whose work it is: of a launch's nodes, not always the stream's.
+    pub(super) device: DeviceIndex,
+    pub(super) process: ProcessId,
+    pub(super) issued_at: u64,
+}
+
 /// A fault with the range that it is about, if it is about one.
 type Fault = (Option<Touched>, AccessFault);
 
@@ -92,32 +124,41 @@ enum Resolved {
 impl State {
     /// Runs an item. A fault is kept for [`take_faults`](super::SimDriver::take_faults) and for the device's
     /// next synchronising call.
-    pub(super) fn execute(&mut self, on: StreamHandle, queued: Queued) {
-        let name = queued.item.name();
-        let reach = self.device(on.device).map_or(0, |d| d.peers) | 1 << on.device;
-        let mut who = Toucher {
-            device: on.device,
-            process: Some(queued.process),
-            reach,
-            by_copy: false,
-            issued_at: queued.issued_at,
-        };
-        let result = match queued.item {
-            Item::Record | Item::Wait { .. } | Item::Free => Ok(()),
+    pub(super) fn execute(&mut self, ran: Ran, item: Item) {
+        let Ran { on, device, process, issued_at } = ran;
+        let name = item.name();
+        let reach = self.device(device).map_or(0, |d| d.peers) | 1 << device;
+        let mut who = Toucher { device, process: Some(process), reach, by_copy: false, issued_at };
+        let result = match item {
+            Item::Record | Item::Wait { .. } | Item::Free | Item::Alloc | Item::Upload => Ok(()),
+            Item::Graph(run) => {
+                self.end_run(&run);
+                Ok(())
+            }
             Item::Copy { dst, src, bytes } => {
                 who.by_copy = true;
                 self.run_copy(dst, src, bytes, &who)
             }
             Item::Fill { dst, value, bytes } => self.run_fill(dst, value, bytes, &who),
             Item::Kernel(mut kernel) => {
-                let result = as_work(|| self.run_kernel(&mut kernel, &who));
-                self.remains.push(Remains { stream: on, name, body: kernel.body });
+                let KernelLaunch { name: _, reads, writes, body } = &mut *kernel;
+                let result = self.run_kernel(reads, writes, body, &who);
+                self.remains.push(Remains { stream: on, name, of: Leftover::Body(kernel.body) });
                 result
             }
+            Item::Shared(kernel) => {
+                let mut locked = lock(&kernel);
+                let KernelLaunch { name: _, reads, writes, body } = &mut *locked;
+                let result = self.run_kernel(reads, writes, body, &who);
+                drop(locked);
+                self.remains.push(Remains { stream: on, name, of: Leftover::Kernel(kernel) });
+                result
+            }
+            Item::Function(call) => self.run_kernel(&call.reads, &call.writes, &mut call.body(), &who),
         };
         if let Err((range, fault)) = result {
             self.work_faults.push(WorkFault { stream: on, name, range, fault });
-            if let Ok(device) = self.device_mut(on.device) {
+            if let Ok(device) = self.device_mut(device) {
                 device.fault_untold = true;
             }
         }
@@ -162,12 +203,25 @@ impl State {
         Ok(())
     }
 
-    fn run_kernel(&mut self, kernel: &mut KernelLaunch, who: &Toucher) -> Result<(), Fault> {
-        let KernelLaunch { name: _, reads, writes, body } = kernel;
+    /// A kernel that a graph lets go: it is dropped when the lock is not held.
+    pub(super) fn leave_kernel(&mut self, device: DeviceIndex, kernel: &SharedKernel) {
+        let (stream, name) = (StreamHandle::default_of(device), lock(kernel).name);
+        self.remains.push(Remains { stream, name, of: Leftover::Kernel(Arc::clone(kernel)) });
+    }
+
+    fn run_kernel(
+        &mut self,
+        reads: &[Access],
+        writes: &[Access],
+        body: &mut dyn FnMut(&mut dyn KernelMemory),
+        who: &Toucher,
+    ) -> Result<(), Fault> {
         let reads: Result<Vec<_>, Fault> =
             reads.iter().map(|a| Ok((self.touch(a.ptr, a.bytes, false, who)?, a.bytes))).collect();
         let writes: Result<Vec<_>, Fault> =
             writes.iter().map(|a| Ok((self.touch(a.ptr, a.bytes, true, who)?, a.bytes))).collect();
-        run_body(&mut self.memory, reads?, writes?, body).map_err(|m| (None, AccessFault::Panicked(m)))
+        let (reads, writes) = (reads?, writes?);
+        let ran = as_work(|| run_body(&mut self.memory, reads, writes, body));
+        ran.map_err(|message| (None, AccessFault::Panicked(message)))
     }
 }

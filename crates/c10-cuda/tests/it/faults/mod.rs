@@ -14,7 +14,7 @@ use programs::{PROGRAMS, Program, busy};
 use world::{BYTES, World, free_on};
 
 /// What a call may fail with.
-const STATUSES: [Status; 13] = [
+const STATUSES: [Status; 14] = [
     Status::OutOfMemory,
     Status::InvalidHandle,
     Status::Other(999),
@@ -28,6 +28,7 @@ const STATUSES: [Status; 13] = [
     Status::NotPermitted,
     Status::IllegalAddress,
     Status::NotSupported,
+    Status::DeviceLost,
 ];
 /// How many of a call's places are tried; beyond the first two with three statuses alone.
 const PLACES: u64 = 12;
@@ -60,7 +61,9 @@ fn strike(program: &Program, call: &str, nth: u64, status: Status) {
 fn is_told(error: &Error, call: &str, status: Status) -> bool {
     match error.kind() {
         ErrorKind::OutOfMemory => error.out_of_memory().is_some() || error.driver().is_some(),
-        ErrorKind::Driver => error.driver().is_some_and(|e| e.call == call && e.status == status),
+        ErrorKind::Driver | ErrorKind::Capture => {
+            error.driver().is_some_and(|e| e.call == call && e.status == status)
+        }
         _ => false,
     }
 }

@@ -26,11 +26,17 @@ impl VectorClock {
 
     /// Moves a line on by one moment, and gives that.
     pub(super) fn advance(&mut self, line: Line) -> Epoch {
+        self.reach(line, 0);
+        self.0[line] += 1;
+        Epoch { line, tick: self.0[line] }
+    }
+
+    /// Adds that a line is over up to a moment.
+    pub(super) fn reach(&mut self, line: Line, tick: u64) {
         if self.0.len() <= line {
             self.0.resize(line + 1, 0);
         }
-        self.0[line] += 1;
-        Epoch { line, tick: self.0[line] }
+        self.0[line] = self.0[line].max(tick);
     }
 
     /// Whether a moment is over.

@@ -111,14 +111,58 @@ impl Detector {
         host: impl IntoIterator<Item = Touched>,
     ) {
         let epoch = self.lines.advance(item.stream, item.handle.device);
+        self.uses(memory, who, (epoch, false), item, device, host);
+    }
+
+    /// The same at a moment that is known. Of a graph's node the blocks have been looked at when it was captured.
+    pub(super) fn uses(
+        &mut self,
+        memory: &Memory,
+        who: &Toucher,
+        (epoch, of_graph): (Epoch, bool),
+        item: Issued,
+        device: impl IntoIterator<Item = Touched>,
+        host: impl IntoIterator<Item = Touched>,
+    ) {
         let stream = Some((item.handle, item.place));
+        let mut source = None;
         for range in device {
             let by = self.use_of(item.name, stream, range);
-            self.touch_device(memory, who, epoch, &by);
+            self.touch_device(memory, who, (epoch, of_graph), &by);
+            self.compare_ends(who, &mut source, by);
         }
         for range in host {
             let by = self.use_of(item.name, stream, range);
+            self.compare_ends(who, &mut source, Arc::clone(&by));
             self.touch(Space::Host, (range.ptr.0, range.bytes), &Made { epoch, by, life: 0 });
+        }
+    }
+
+    /// A copy's ends have no byte in common. Addresses of the host are no addresses of devices.
+    fn compare_ends(&mut self, who: &Toucher, source: &mut Option<Arc<Use>>, by: Arc<Use>) {
+        let end = |range: Touched| range.ptr.0.saturating_add(range.bytes);
+        let overlaps = |first: &Arc<Use>| {
+            let (first, second) = (first.range, by.range);
+            first.ptr.0 < end(second) && second.ptr.0 < end(first)
+        };
+        match source {
+            None if who.by_copy => *source = Some(by),
+            Some(first) if overlaps(first) => {
+                let first = Arc::clone(first);
+                self.report(RaceKind::Overlap, Some(first), &by);
+            }
+            _ => {}
+        }
+    }
+
+    /// Looks at what a node uses that is being captured: whether it lies in blocks that are handed out. What is not
+    /// there may be when the graph is launched.
+    pub(super) fn captured(&mut self, memory: &Memory, who: &Toucher, item: Issued, ranges: Vec<Touched>) {
+        for range in ranges.into_iter().filter(|range| range.bytes != 0) {
+            if memory.resolve(range.ptr, range.bytes, who).is_ok() {
+                let by = self.use_of(item.name, Some((item.handle, item.place)), range);
+                self.life_of(memory, &by);
+            }
         }
     }
 
@@ -130,7 +174,13 @@ impl Detector {
     }
 
     /// Rule O2, then O1.
-    fn touch_device(&mut self, memory: &Memory, who: &Toucher, epoch: Epoch, by: &Arc<Use>) {
+    fn touch_device(
+        &mut self,
+        memory: &Memory,
+        who: &Toucher,
+        (epoch, of_graph): (Epoch, bool),
+        by: &Arc<Use>,
+    ) {
         let Touched { ptr, bytes, .. } = by.range;
         if bytes == 0 {
             return;
@@ -139,20 +189,28 @@ impl Detector {
             Ok(pieces) => pieces,
             Err(fault) => return self.not_there(memory, fault, by),
         };
-        // The pieces are live, so that the range has an end and begins in a range of the driver.
-        let range = memory.range_at(ptr.0).map_or(ptr.0, |(base, _)| base);
-        let life = match self.blocks.standing(range, ptr.0, ptr.0 + bytes) {
-            Standing::Inside(life) => life,
-            Standing::Beyond(block) => return self.report(RaceKind::OutOfBounds, Some(block), by),
-            Standing::After(free) => return self.report(RaceKind::UseAfterFree, Some(free), by),
-            Standing::Nowhere => {
-                return self.report(RaceKind::Foreign(AccessFault::NotLive), None, by);
-            }
-        };
+        // What an allocator keeps for a graph it may have taken back, or handed out to another graph.
+        let life = if of_graph { Some(0) } else { self.life_of(memory, by) };
+        let Some(life) = life else { return };
         let made = Made { epoch, by: Arc::clone(by), life };
         for piece in &pieces {
             self.touch(Space::of(piece), (piece.offset, piece.bytes), &made);
         }
+    }
+
+    /// The life of the block that a use of live memory lies in. `None` when it lies in none that is handed out.
+    fn life_of(&mut self, memory: &Memory, by: &Arc<Use>) -> Option<u64> {
+        let Touched { ptr, bytes, .. } = by.range;
+        // The memory is live, so that the range has an end and begins in a range of the driver.
+        let range = memory.range_at(ptr.0).map_or(ptr.0, |(base, _)| base);
+        let (kind, first) = match self.blocks.standing(range, ptr.0, ptr.0 + bytes) {
+            Standing::Inside(life) => return Some(life),
+            Standing::Beyond(block) => (RaceKind::OutOfBounds, Some(block)),
+            Standing::After(free) => (RaceKind::UseAfterFree, Some(free)),
+            Standing::Nowhere => (RaceKind::Foreign(AccessFault::NotLive), None),
+        };
+        self.report(kind, first, by);
+        None
     }
 
     /// Rule O1.

@@ -7,11 +7,11 @@ use c10_core::DeviceIndex;
 use super::super::memory::Memory;
 use super::super::report::{AccessFault, Touched};
 use super::super::slab::Id;
-use super::clock::VectorClock;
+use super::clock::{Epoch, VectorClock};
 use super::detector::{Detector, Issued, Space};
 use super::history::Made;
 use super::report::RaceKind;
-use crate::driver::{DevicePtr, EventHandle, StreamHandle};
+use crate::driver::{DevicePtr, StreamHandle};
 
 impl Detector {
     /// `malloc` has given a range.
@@ -99,6 +99,12 @@ impl Detector {
             self.lines.join(item.stream, item.handle.device, &free);
         }
         let epoch = self.lines.advance(item.stream, item.handle.device);
+        self.pool_life_at(epoch, item, at, bytes);
+    }
+
+    /// The same at a moment that is known.
+    pub(super) fn pool_life_at(&mut self, epoch: Epoch, item: Issued, at: u64, bytes: u64) {
+        let begins = item.name == "malloc_async";
         let range = Touched { ptr: DevicePtr(at), bytes, write: true };
         let by = self.use_of(item.name, Some((item.handle, item.place)), range);
         if begins {
@@ -153,23 +159,28 @@ impl Detector {
 /// What orders.
 impl Detector {
     /// An event is recorded behind what a stream holds.
-    pub(in crate::driver::sim) fn records(&mut self, stream: Id, device: DeviceIndex, event: EventHandle) {
-        self.lines.record(event.raw, stream, device);
+    pub(in crate::driver::sim) fn records(&mut self, stream: Id, device: DeviceIndex, event: u64) {
+        self.lines.record(event, stream, device);
     }
 
     /// A stream waits for an event that was recorded.
-    pub(in crate::driver::sim) fn waits(&mut self, stream: Id, device: DeviceIndex, event: EventHandle) {
-        self.lines.wait(event.raw, stream, device);
+    pub(in crate::driver::sim) fn waits(&mut self, stream: Id, device: DeviceIndex, event: u64) {
+        self.lines.wait(event, stream, device);
+    }
+
+    /// A stream waits for all that another of its device holds.
+    pub(in crate::driver::sim) fn follows(&mut self, stream: Id, other: Id, device: DeviceIndex) {
+        self.lines.follow(stream, other, device);
     }
 
     /// An event is gone.
-    pub(in crate::driver::sim) fn event_ended(&mut self, event: EventHandle) {
-        self.lines.forget_event(event.raw);
+    pub(in crate::driver::sim) fn event_ended(&mut self, event: u64) {
+        self.lines.forget_event(event);
     }
 
     /// The host has seen that an event's work is over.
-    pub(in crate::driver::sim) fn host_saw_event(&mut self, event: EventHandle) {
-        self.lines.host_saw_event(event.raw);
+    pub(in crate::driver::sim) fn host_saw_event(&mut self, event: u64) {
+        self.lines.host_saw_event(event);
     }
 
     /// The host has seen that a stream's work is over.

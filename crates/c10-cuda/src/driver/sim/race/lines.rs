@@ -23,7 +23,9 @@ pub(super) struct Lines {
     /// By line; the host's place is empty.
     streams: Vec<Option<Stream>>,
     by_id: BTreeMap<Id, Line>,
-    /// Lines of streams that are gone.
+    /// Lines of the nodes of launchable graphs, beside those of the streams that launch them.
+    by_graph: BTreeMap<Id, Vec<Line>>,
+    /// Lines of streams and graphs that are gone.
     left: Vec<Line>,
     host: VectorClock,
     /// How often the host has learnt something.
@@ -37,6 +39,7 @@ impl Lines {
         Self {
             streams: vec![None],
             by_id: BTreeMap::new(),
+            by_graph: BTreeMap::new(),
             left: Vec::new(),
             host: VectorClock::default(),
             news: 0,
@@ -88,6 +91,59 @@ impl Lines {
         self.hear(line).join(clock);
     }
 
+    /// A stream's line, and its clock now.
+    pub(super) fn now(&mut self, stream: Id, device: DeviceIndex) -> (Line, VectorClock) {
+        let line = self.line(stream, device);
+        (line, self.hear(line).clone())
+    }
+
+    /// The next moment of a line, behind what `clock` covers and nothing else but the line's own past.
+    pub(super) fn advance_line(&mut self, line: Line, mut clock: VectorClock) -> (Epoch, VectorClock) {
+        let Some(stream) = &mut self.streams[line] else { return (clock.advance(line), clock) };
+        clock.reach(line, stream.clock.tick_of(line));
+        let epoch = clock.advance(line);
+        stream.clock = clock.clone();
+        (epoch, clock)
+    }
+
+    /// An event stands for what a clock covers.
+    pub(super) fn record_clock(&mut self, event: u64, clock: VectorClock) {
+        self.events.insert(event, clock);
+    }
+
+    /// The device of a line.
+    pub(super) fn device_of(&self, line: Line) -> Option<DeviceIndex> {
+        self.streams.get(line)?.as_ref().map(|stream| stream.device)
+    }
+
+    /// The first line of a graph on a device that `serves`, or a new one.
+    pub(super) fn line_of_graph(
+        &mut self,
+        graph: Id,
+        device: DeviceIndex,
+        serves: impl Fn(Line) -> bool,
+    ) -> Line {
+        let known = self.by_graph.get(&graph).into_iter().flatten().copied();
+        let mut known = known.filter(|line| self.device_of(*line) == Some(device));
+        if let Some(line) = known.find(|line| serves(*line)) {
+            return line;
+        }
+        let line = self.new_line(device);
+        self.by_graph.entry(graph).or_default().push(line);
+        line
+    }
+
+    /// A launchable graph is gone.
+    pub(super) fn graph_ended(&mut self, graph: Id) {
+        self.left.extend(self.by_graph.remove(&graph).into_iter().flatten());
+    }
+
+    /// A stream waits for all that another holds.
+    pub(super) fn follow(&mut self, stream: Id, other: Id, device: DeviceIndex) {
+        let (_, clock) = self.now(other, device);
+        self.join(stream, device, &clock);
+    }
+
     /// An event is gone; who waits for it has its clock.
     pub(super) fn forget_event(&mut self, event: u64) {
         self.events.remove(&event);
@@ -132,6 +188,12 @@ impl Lines {
         if let Some(line) = self.by_id.get(&id) {
             return *line;
         }
+        let line = self.new_line(device);
+        self.by_id.insert(id, line);
+        line
+    }
+
+    fn new_line(&mut self, device: DeviceIndex) -> Line {
         let over = |line: &Line| self.host.tick_of(*line) >= self.clock(*line).tick_of(*line);
         let line = match self.left.iter().position(over) {
             Some(at) => self.left.swap_remove(at),
@@ -141,7 +203,6 @@ impl Lines {
             }
         };
         self.streams[line] = Some(Stream { device, clock: self.host.clone(), heard: self.news });
-        self.by_id.insert(id, line);
         line
     }
 

@@ -25,6 +25,7 @@ mod blocks;
 mod clock;
 mod detector;
 mod frame;
+mod graph;
 mod history;
 mod lifetime;
 mod lines;

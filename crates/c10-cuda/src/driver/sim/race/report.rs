@@ -29,6 +29,8 @@ pub enum RaceKind {
     Foreign(AccessFault),
     /// Two blocks that are handed out overlap.
     HandedOutTwice,
+    /// The ends of one copy have bytes in common.
+    Overlap,
 }
 
 /// One of the two sides of a [`Race`].
@@ -125,6 +127,7 @@ impl fmt::Display for Race {
                 f.write_str("out of bounds: a use leaves the block that it begins in")?
             }
             RaceKind::Foreign(fault) => write!(f, "foreign memory: {fault}")?,
+            RaceKind::Overlap => write!(f, "overlap: a copy reads and writes {bytes} bytes at {ptr}")?,
             RaceKind::HandedOutTwice => write!(f, "handed out twice: {bytes} bytes at {ptr}")?,
         }
         match &self.first {

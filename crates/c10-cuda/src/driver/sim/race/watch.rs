@@ -4,11 +4,13 @@ use std::panic::Location;
 
 use super::super::access::Toucher;
 use super::super::driver::SimDriver;
+use super::super::node::{Node, NodeWork};
 use super::super::report::Touched;
 use super::super::slab::Id;
 use super::super::state::State;
 use super::detector::{Detector, Issued};
 use super::frame::Origin;
+use super::graph::GraphClocks;
 use super::report::Race;
 use crate::driver::{DevicePtr, StreamHandle, Witness};
 
@@ -44,6 +46,52 @@ impl State {
         let Some(on) = streams.get(stream) else { return };
         let item = Issued { stream, handle: on.handle(stream), place: on.issued + 1, name };
         races.pool_life(item, at, bytes);
+    }
+
+    /// Tells it of a node of a launch that is about to be issued; `bytes` is the length of what it allocates or frees.
+    pub(in crate::driver::sim) fn watch_node(
+        &mut self,
+        clocks: Option<&mut GraphClocks>,
+        node: &Node,
+        bytes: u64,
+        (stream, place): (Id, u64),
+    ) {
+        let Self { races: Some(races), memory, streams, devices, .. } = self else { return };
+        let (Some(clocks), Some(on)) = (clocks, streams.get(stream)) else { return };
+        let peers = devices.get(usize::from(node.device)).map_or(0, |device| device.peers);
+        let who = Toucher {
+            device: node.device,
+            process: Some(on.process),
+            reach: peers | 1 << node.device,
+            by_copy: matches!(node.work, NodeWork::Copy { .. }),
+            issued_at: memory.births,
+        };
+        let item = Issued { stream, handle: on.handle(stream), place, name: node.work.name() };
+        let before: Vec<usize> = node.dependencies.iter().map(|before| before.index()).collect();
+        let epoch = races.graph_node(clocks, &before, node.device);
+        match node.work {
+            NodeWork::Alloc { at, .. } | NodeWork::Free { at } => races.pool_life_at(epoch, item, at, bytes),
+            NodeWork::Record(event) => races.graph_records(clocks, event.raw()),
+            _ => {
+                let (device, host) = node.work.touched();
+                races.uses(memory, &who, (epoch, true), item, device, host);
+            }
+        }
+    }
+
+    /// Tells it of a node that has been captured, the `place`th of its graph.
+    pub(in crate::driver::sim) fn watch_captured(&mut self, stream: Id, place: u64, node: &Node) {
+        let Self { races: Some(races), memory, streams, .. } = self else { return };
+        let Some(on) = streams.get(stream) else { return };
+        let who = Toucher {
+            device: node.device,
+            process: Some(on.process),
+            reach: u32::MAX,
+            by_copy: true,
+            issued_at: memory.births,
+        };
+        let item = Issued { stream, handle: on.handle(stream), place, name: node.work.name() };
+        races.captured(memory, &who, item, node.work.touched().0);
     }
 
     /// Does something with the detector, if there is one.

@@ -1,0 +1,214 @@
+//! What is freed, dropped or asked for while a capture is under way does not spoil it, whoever does it: memory of other
+//! processes, a second allocator, memory with caching off, the driver's pools, pinned memory, an allocator's end.
+#![expect(unsafe_code, reason = "opens memory that the test's other process keeps, and frees raw memory")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::sync::Arc;
+
+use c10_cuda::driver::Driver;
+use c10_cuda::driver::sim::{SimConfig, SimDriver};
+use c10_cuda::{
+    CachingAllocator, CaptureOptions, Config, CudaGraph, CudaStream, Error, PinnedAllocator, Runtime,
+};
+
+use crate::rig::{GIB, MIB, Rig};
+use crate::support::launch;
+
+/// Does something in a capture of the same thread, and in one of another, and says what is left to see then. Neither
+/// capture is spoilt.
+#[track_caller]
+fn beside<T>(rig: &Rig, mut make: impl FnMut() -> T, mut work: impl FnMut(T) + Send)
+where
+    T: Send,
+{
+    let on = CudaStream::from_pool(&rig.runtime, 0, 0).unwrap();
+    for same_thread in [true, false] {
+        let given = make();
+        let (graph, ()) = CudaGraph::capture(&rig.cuda, &on, CaptureOptions::default(), |capture| {
+            launch(&*rig.sim, on.handle(), "node", &[], &[], |_| {})?;
+            if same_thread {
+                work(given);
+            } else {
+                std::thread::scope(|scope| {
+                    scope.spawn(|| work(given));
+                });
+            }
+            assert!(capture.is_sound()?, "on the same thread: {same_thread}");
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+        assert!(!graph.is_empty());
+    }
+    assert_eq!(rig.runtime.take_drop_error(), None);
+}
+
+fn second(rig: &Rig, settings: &str) -> CachingAllocator {
+    CachingAllocator::with_runtime(rig.runtime.clone(), Config::parse(settings).unwrap()).unwrap()
+}
+
+#[test]
+fn memory_of_another_process_is_closed_when_captures_are_over() {
+    for settings in ["", "expandable_segments:True"] {
+        let sim = SimDriver::new(SimConfig::with_bytes(GIB).log_calls(1000));
+        let theirs = CachingAllocator::new(sim.new_process(), Config::parse(settings).unwrap()).unwrap();
+        let block = theirs.allocate(30 * MIB).unwrap();
+        let shared = theirs.share_ipc_handle(&block).unwrap();
+        let rig = rig_on(&sim);
+        // SAFETY: the other process keeps the memory.
+        let open = || unsafe { rig.cuda.open_ipc_handle(0, &shared.handle) }.unwrap();
+        beside(&rig, open, |opened| {
+            drop(opened);
+            assert_eq!(rig.cuda.open_ipc_handles(), 1, "it stays open");
+            // Whoever opens it meanwhile has it at once.
+            drop(open());
+        });
+        assert_eq!(rig.cuda.open_ipc_handles(), 0, "{settings}");
+    }
+}
+
+fn rig_on(sim: &Arc<SimDriver>) -> Rig {
+    let runtime = Runtime::new(Arc::clone(sim) as Arc<dyn Driver>);
+    let cuda = CachingAllocator::with_runtime(runtime.clone(), Config::default()).unwrap();
+    Rig { sim: Arc::clone(sim), runtime, cuda, watch: crate::rig::Watch::new(sim) }
+}
+
+#[test]
+fn a_second_allocator_on_the_same_runtime_goes_on() {
+    for settings in ["", "expandable_segments:True", "max_split_size_mb:20"] {
+        let rig = Rig::new(256 * MIB);
+        let other = second(&rig, settings);
+        let side = CudaStream::from_pool(&rig.runtime, 0, 0).unwrap();
+        beside(
+            &rig,
+            || other.allocate_on(30 * MIB, &side).unwrap(),
+            |held| {
+                let default = CudaStream::default_of(&rig.runtime, 0).unwrap();
+                other.record_stream(&held, &default).unwrap();
+                drop(held);
+                drop(other.allocate_on(40 * MIB, &side).unwrap());
+                assert!(other.allocate_on(400 * MIB, &side).is_err());
+                other.empty_cache().unwrap();
+            },
+        );
+        other.check_invariants();
+        other.empty_cache().unwrap();
+        assert_eq!(other.memory_reserved(0).unwrap(), 0);
+    }
+}
+
+#[test]
+fn an_allocator_ends() {
+    for settings in ["", "expandable_segments:True"] {
+        let rig = Rig::new(256 * MIB);
+        let runtime = rig.runtime.clone();
+        let side = CudaStream::from_pool(&runtime, 0, 0).unwrap();
+        let make = || {
+            let other = second(&rig, settings);
+            let (held, used) = (other.allocate(30 * MIB).unwrap(), other.allocate(100).unwrap());
+            other.record_stream(&used, &side).unwrap();
+            drop(used);
+            (other, held)
+        };
+        beside(&rig, make, |(other, last)| {
+            drop(other);
+            drop(last);
+            assert!(rig.driver_used() >= 30 * MIB, "its memory waits for the end");
+        });
+        rig.cuda.empty_cache().unwrap();
+        assert_eq!(rig.driver_used(), 0, "{settings}");
+    }
+}
+
+/// The last block of an allocator whose stream is gone can be freed only once the device was waited for.
+#[test]
+fn an_allocator_ends_whose_device_is_to_be_waited_for() {
+    let rig = Rig::new(256 * MIB);
+    let make = || {
+        let other = second(&rig, "");
+        let handle = rig.sim.stream_create(0, 0).unwrap();
+        let block = other.allocate(30 * MIB).unwrap();
+        other.record_stream(&block, rig.runtime.external_stream(handle).unwrap()).unwrap();
+        rig.sim.stream_destroy(handle).unwrap();
+        (other, block)
+    };
+    beside(&rig, make, drop);
+    rig.cuda.empty_cache().unwrap();
+    assert_eq!(rig.driver_used(), 0);
+}
+
+#[test]
+fn memory_with_caching_off_comes_and_goes() {
+    let rig = Rig::new(256 * MIB);
+    let other = second(&rig, "");
+    other.enable(false);
+    beside(
+        &rig,
+        || (other.allocate(MIB).unwrap(), other.raw_alloc(MIB).unwrap()),
+        |(held, raw)| {
+            drop(held);
+            // SAFETY: nothing uses it.
+            unsafe { other.raw_delete(raw) }.unwrap();
+            drop(other.allocate(MIB).unwrap());
+        },
+    );
+    rig.cuda.empty_cache().unwrap();
+    assert_eq!(rig.driver_used(), 0);
+}
+
+#[test]
+fn the_drivers_pools_go_on_beside_a_capture_of_another_allocator() {
+    let rig = Rig::new(256 * MIB);
+    let other = second(&rig, "backend:cudaMallocAsync");
+    let side = CudaStream::from_pool(&rig.runtime, 0, 0).unwrap();
+    let make = || {
+        let gone = rig.sim.stream_create(0, 0).unwrap();
+        let blocks = [(); 3].map(|()| other.allocate_on(MIB, &side).unwrap());
+        other.record_stream(&blocks[0], CudaStream::default_of(&rig.runtime, 0).unwrap()).unwrap();
+        other.record_stream(&blocks[1], rig.runtime.external_stream(gone).unwrap()).unwrap();
+        rig.sim.stream_destroy(gone).unwrap();
+        blocks
+    };
+    beside(&rig, make, |blocks| {
+        drop(blocks);
+        drop(other.allocate_on(MIB, &side).unwrap());
+        assert!(other.allocate_on(400 * MIB, &side).is_err());
+        other.empty_cache().unwrap();
+        // On the stream that is current, which captures where this is its thread: then it is the graph's.
+        drop(other.allocate(MIB).unwrap());
+    });
+    other.check_invariants();
+    // What waited for the end goes with the next request.
+    drop(other.allocate(100).unwrap());
+    other.empty_cache().unwrap();
+    assert_eq!(rig.sim.mem_pool_info(0).unwrap().used, 0);
+    assert_eq!(rig.sim.mem_pool_info(0).unwrap().reserved, 0);
+    // The allocator's end waits too.
+    beside(
+        &rig,
+        || second(&rig, "backend:cudaMallocAsync"),
+        |ending| {
+            let last = ending.allocate_on(MIB, &side).unwrap();
+            drop(ending);
+            drop(last);
+        },
+    );
+    assert_eq!(rig.sim.mem_pool_info(0).unwrap().used, 0);
+}
+
+#[test]
+fn pinned_memory_ends_beside_a_capture() {
+    let rig = Rig::new(256 * MIB);
+    let side = CudaStream::from_pool(&rig.runtime, 0, 0).unwrap();
+    let make = || {
+        let pinned = PinnedAllocator::new(rig.runtime.clone(), Default::default()).unwrap();
+        let used = pinned.allocate(4096).unwrap();
+        pinned.record_event(&used, &side).unwrap();
+        (pinned, used)
+    };
+    beside(&rig, make, |(pinned, used)| {
+        drop(used);
+        pinned.empty_cache().unwrap();
+        drop(pinned);
+    });
+    assert_eq!(rig.sim.call_count("host_alloc"), rig.sim.call_count("host_free"));
+}
