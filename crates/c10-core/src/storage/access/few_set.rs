@@ -54,7 +54,9 @@ impl Access {
         }
         let others = read.into_iter().filter(|read| !written.is_some_and(|written| written.is_same(read)));
         for (i, storage) in others.enumerate() {
-            *set.read.get_mut(i)? = Some(take(storage.as_impl(), Mode::Shared, HOST_READ)?);
+            // The place first: what is locked must have one.
+            let place = set.read.get_mut(i)?;
+            *place = Some(take(storage.as_impl(), Mode::Shared, HOST_READ)?);
         }
         if let Some(written) = set.written.filter(|_| bump_version) {
             written.bump_version();
