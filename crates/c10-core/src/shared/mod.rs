@@ -10,7 +10,7 @@
 //! Who may touch what:
 //! - C1 `strong` is the number of [`Shared`] handles. The value is dropped by whoever takes it to zero, once.
 //! - C2 `weak` is the number of [`WeakShared`] handles, and one for all strong ones together; the block is freed by
-//!   whoever takes it to zero. [`LOCKED`] in its place keeps others from making weak handles for a moment.
+//!   whoever takes it to zero. `LOCKED` in its place keeps others from making weak handles for a moment.
 //! - C3 a weak handle becomes a strong one only while `strong` is not zero.
 
 mod blocks;
