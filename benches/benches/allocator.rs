@@ -69,5 +69,20 @@ fn record_stream(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, hot, mixed, threads, record_stream);
+/// What an entry of the history costs beyond the step that it is of.
+fn history(c: &mut Criterion) {
+    let machines = [Machine::new(), Machine::new()];
+    let [mut plain, mut recorded] = machines.each_ref().map(|machine| {
+        let (_, low, high) = MIXES[1];
+        let mut mix = Mix::new(machine, Calls::Raw, low, high, 1);
+        (0..3 * programs::MIX_STEPS).for_each(|_| mix.step());
+        mix
+    });
+    machines[1].record_history(10_000);
+    c.bench_function("alloc/history/an event", |b| {
+        b.iter_custom(|events| programs::history(&mut plain, &mut recorded, events));
+    });
+}
+
+criterion_group!(benches, hot, mixed, threads, record_stream, history);
 criterion_main!(benches);

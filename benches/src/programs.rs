@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use c10_core::{DataPtr, Stream};
+use c10_cuda::alloc::History;
 use c10_cuda::driver::sim::{SimConfig, SimDriver};
 use c10_cuda::driver::{DevicePtr, StreamHandle};
 use c10_cuda::{CachingAllocator, Config};
@@ -24,6 +25,8 @@ pub const HOT_BYTES: [u64; 6] = [512, 4096, 65_536, 1 << 20, 8 << 20, 64 << 20];
 /// The mixes: name, smallest and largest size in bytes.
 pub const MIXES: [(&str, u64, u64); 2] =
     [("512 B to 1 MiB", 512, 1 << 20), ("512 B to 64 MiB", 512, 64 << 20)];
+/// The entries of a step's history: the allocation, and the free's two.
+pub const STEP_EVENTS: u64 = 3;
 /// How many threads allocate at one time.
 pub const THREADS: [usize; 3] = [1, 2, 4];
 /// The size of the blocks that a second stream uses, in bytes.
@@ -58,6 +61,11 @@ impl Machine {
     #[inline]
     pub fn pair(&self, bytes: u64, calls: Calls) {
         drop(self.allocate(bytes, calls));
+    }
+
+    /// Records the last `entries` entries of its history from here on, without stacks and times.
+    pub fn record_history(&self, entries: usize) {
+        self.allocator.record_history(Some(History { max_entries: entries, ..History::default() }));
     }
 
     /// A stream of the pool, and the driver's name for it.
@@ -152,6 +160,23 @@ impl<'a> Mix<'a> {
         *place = None;
         *place = Some(self.machine.allocate(bytes, self.calls));
     }
+}
+
+/// What `events` entries of a history cost: the time of steps of a mix that is recorded less that of as many of one
+/// that is not, in turn. A step makes [`STEP_EVENTS`] entries.
+pub fn history<'a>(plain: &mut Mix<'a>, recorded: &mut Mix<'a>, events: u64) -> Duration {
+    let mut left = events.div_ceil(STEP_EVENTS);
+    let mut took = [Duration::ZERO; 2];
+    while left > 0 {
+        let steps = left.min(1000);
+        left -= steps;
+        for (mix, took) in [&mut *plain, &mut *recorded].into_iter().zip(&mut took) {
+            let begun = Instant::now();
+            (0..steps).for_each(|_| mix.step());
+            *took += begun.elapsed();
+        }
+    }
+    took[1].saturating_sub(took[0])
 }
 
 /// Runs `steps` steps of a mix on each of `mixes.len()` threads, each on a stream of its own; the time from

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::step::Steps;
 use crate::workspace::{cargo, libraries};
-use crate::{Result, conformance, doc, instructions, layers, test};
+use crate::{Result, beside_cudarc, conformance, doc, instructions, layers, test};
 
 /// Runs the whole check.
 ///
@@ -37,6 +37,7 @@ pub(crate) fn run() -> Result {
         bare.arg("--no-default-features");
         steps.command(&format!("{} alone, without its features", package.name), &mut bare)?;
     }
+    steps.step("c10-cuda beside what others ask of cudarc", beside_cudarc::check)?;
     steps.step("conformance", conformance::check)?;
     steps.step("instructions of hot paths", instructions::check)?;
     test::run_as_part_of(&steps)

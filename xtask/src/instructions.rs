@@ -1,9 +1,10 @@
-//! `cargo xtask instructions`: how many instructions the allocator's hot paths and the smallest operators take, counted
-//! by valgrind, against the limits in `xtask/instructions.txt`.
+//! `cargo xtask instructions`: how many instructions hot paths take, counted by valgrind, against the limits in
+//! `xtask/instructions.txt`.
 //!
-//! Instructions are counted and not timed, so that a loaded machine gives the same answer. The number of one call is
-//! the difference of two runs divided by the calls that one does more, so that the start does not count.
+//! Instructions are counted and not timed, so that a loaded machine gives the same answer. The number is the difference
+//! of two runs divided by what one does more often, so that the start does not count.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
@@ -33,27 +34,26 @@ pub(crate) fn check() -> Result<()> {
         return Ok(());
     }
     let limits = limits()?;
+    let programs: BTreeSet<&str> = limits.iter().map(|limit| limit.program).collect();
     let mut build = cargo();
     build.args(["build", "--release"]);
-    for Limit { program, .. } in &limits {
-        build.args(["--package", program]);
-    }
+    programs.iter().for_each(|program| _ = build.args(["--package", program]));
     step::must_succeed(&mut build)?;
+    let folder = target_dir()?.join("release");
     let mut beyond = Vec::new();
-    println!("{:30} {:>8} {:>8}", "", "counted", "limit");
+    println!("{:12} {:16} {:>8} {:>8}", "program", "case", "counted", "limit");
     for Limit { program, case, limit } in limits {
-        let path = target_dir()?.join("release").join(format!("{program}{}", std::env::consts::EXE_SUFFIX));
+        let path = folder.join(format!("{program}{}", std::env::consts::EXE_SUFFIX));
         let count = (counted(&path, case, MORE)? - counted(&path, case, FEW)?) / (MORE - FEW);
-        let name = format!("{program} {case}");
-        println!("{name:30} {count:8} {limit:8}");
+        println!("{program:12} {case:16} {count:8} {limit:8}");
         if count > limit {
-            beyond.push(format!("{name} takes {count} instructions, and may take {limit}"));
+            beyond.push(format!("{program} {case} takes {count} instructions, and may take {limit}"));
         }
     }
     if beyond.is_empty() { Ok(()) } else { Err(beyond.join("; ").into()) }
 }
 
-/// What a case of a program may take.
+/// What a program may take for a case.
 struct Limit {
     program: &'static str,
     case: &'static str,
@@ -63,21 +63,20 @@ struct Limit {
 fn limits() -> Result<Vec<Limit>> {
     let lines = LIMITS.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     lines
-        .map(|line| {
-            let words: Vec<_> = line.split_whitespace().collect();
-            let [program, case, limit] = words[..] else { return Err(format!("{line:?} is no limit").into()) };
-            Ok(Limit { program, case, limit: limit.parse()? })
+        .map(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
+            [program, case, limit] => Ok(Limit { program, case, limit: limit.parse()? }),
+            _ => Err(format!("{line:?} is no limit").into()),
         })
         .collect()
 }
 
 /// The instructions of a run.
-fn counted(program: &Path, case: &str, calls: u64) -> Result<u64> {
+fn counted(program: &Path, case: &str, times: u64) -> Result<u64> {
     let mut command = Command::new("valgrind");
     command
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(program)
-        .args([case, &calls.to_string()]);
+        .args([case, &times.to_string()]);
     let output = command.output()?;
     let text = String::from_utf8_lossy(&output.stderr);
     let count = text.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());

@@ -19,8 +19,17 @@ const BELOW: &[(&str, &[&str])] = &[
 ];
 
 /// Crates at the ends: they may depend on anything, and nothing but tests depends on them.
-const LEAVES: &[&str] =
-    &["tensorplay-cli", "tensorplay-benches", "alloc-pairs", "op-calls", "xtask", "cuda-standin", "c10-cuda-capi"];
+const LEAVES: &[&str] = &[
+    "tensorplay-cli",
+    "tensorplay-benches",
+    "alloc-pairs",
+    "cuda-check",
+    "graph-nodes",
+    "op-calls",
+    "xtask",
+    "cuda-standin",
+    "c10-cuda-capi",
+];
 
 /// What only tools may depend on.
 const TOOLS_ONLY: &[&str] = &["clap", "indicatif", "plotters", "serde-pickle"];

@@ -8,8 +8,10 @@ use clap::Parser;
 
 mod asan;
 mod bench;
+mod beside_cudarc;
 mod ci;
 mod conformance;
+mod cuda;
 mod demo;
 mod doc;
 mod fuzz;
@@ -40,10 +42,13 @@ enum Command {
     Doc,
     /// The whole check: format, lints, documentation, layers, every crate alone, then the tests
     Ci,
-    /// Counts the instructions of the allocator's hot paths and of the smallest operators, where valgrind is installed
+    /// Counts the instructions of hot paths, where valgrind is installed
     Instructions,
     /// Runs the recorded calls of PyTorch's operators, and writes down which pass and which operators there are
     Conformance,
+    /// Makes the stand-in of the CUDA driver
+    #[command(subcommand)]
+    Cuda(cuda::Args),
     /// Compares the caching allocator with PyTorch's own on random traces
     FuzzOracle(fuzz_oracle::Args),
     /// Runs the fuzz targets, where a nightly is installed
@@ -63,6 +68,7 @@ fn main() -> ExitCode {
         Command::Ci => ci::run(),
         Command::Instructions => instructions::run(),
         Command::Conformance => conformance::run(),
+        Command::Cuda(args) => cuda::run(&args),
         Command::FuzzOracle(args) => fuzz_oracle::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Asan => asan::run(),

@@ -1,12 +1,13 @@
 //! `cargo xtask test`: every test that stable Rust alone can run, on any machine.
 //!
-//! Unit tests, integration tests and doctests of all crates; then the tests that features add; then the loom
-//! models, which need a build of their own. It goes on after a failure, to say all that fails. The last line
+//! Unit tests, integration tests and doctests of all crates; then those that want a CUDA driver, on its stand-in;
+//! then the tests that features add; then the loom models, which need a build of their own. It goes on after a failure, to say all that fails. The last line
 //! is `N passed, N failed`, or `N passed, N failed, N skipped`.
 
 use std::process::{Command, ExitCode};
 
 use crate::Result;
+use crate::cuda::standin;
 use crate::step::{self, Steps};
 use crate::test_totals::Totals;
 use crate::workspace::{cargo, libraries, target_dir};
@@ -28,8 +29,11 @@ pub(crate) fn run() -> Result {
 /// As [`run`].
 pub(crate) fn run_as_part_of(steps: &Steps) -> Result {
     let mut totals = Totals::default();
-    for (heading, mut command) in runs()? {
+    for (at, (heading, mut command)) in runs()?.into_iter().enumerate() {
         steps.step(&heading, || run_tests(&mut command, &mut totals))?;
+        if at == 0 {
+            steps.step("tests on the CUDA driver's stand-in", || run_on_standin(&mut totals))?;
+        }
     }
     if totals == Totals::default() {
         eprintln!("error: no test ran");
@@ -67,13 +71,35 @@ fn loom_models() -> Result<Vec<(String, Vec<String>)>> {
     Ok(models.filter(|(_, models): &(_, Vec<_>)| !models.is_empty()).collect())
 }
 
+/// Runs what wants a CUDA driver, on its stand-in. The programs are those that the first run has built.
+fn run_on_standin(totals: &mut Totals) -> Result<()> {
+    if !cfg!(target_os = "linux") {
+        println!("skipped: the CUDA driver's stand-in is for Linux");
+        return Ok(());
+    }
+    let runs = match standin::runs() {
+        Ok(runs) => runs,
+        Err(error) => {
+            eprintln!("error: {error}");
+            totals.add_run(false);
+            return Ok(());
+        }
+    };
+    for mut tests in runs.tests {
+        run_tests(&mut tests, totals)?;
+    }
+    let mut package = runs.package;
+    totals.add_run(step::run(&mut package)?.success());
+    Ok(())
+}
+
 /// A run that fails without a failed test, because something did not build or died, counts as one failed.
 fn run_tests(command: &mut Command, totals: &mut Totals) -> Result<()> {
     let failed_before = totals.failed();
     let status = step::run_reading(command, |line| totals.read_line(line))?;
     if !status.success() && totals.failed() == failed_before {
         eprintln!("error: `{}` failed: {status}", step::text_of(command));
-        totals.add_failed_run();
+        totals.add_run(false);
     }
     Ok(())
 }

@@ -27,9 +27,13 @@ impl Totals {
         }
     }
 
-    /// Counts a run that failed for another reason than a failed test.
-    pub(crate) fn add_failed_run(&mut self) {
-        self.failed += 1;
+    /// Counts a run as a test: one that is no test binary's, or that failed for another reason than a failed test.
+    pub(crate) fn add_run(&mut self, good: bool) {
+        if good {
+            self.passed += 1;
+        } else {
+            self.failed += 1;
+        }
     }
 
     /// How many failed.

@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "gives back by hand what the raw calls gave out")]
 #![expect(clippy::print_stderr, reason = "a program: it says how it is called")]
 
+use c10_cuda::alloc::History;
 use c10_cuda::driver::DevicePtr;
 use c10_cuda::driver::sim::{SimConfig, SimDriver};
 use c10_cuda::{CachingAllocator, Config};
@@ -13,7 +14,7 @@ const LIVE: usize = 1000;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let (Some(case), Some(pairs)) = (arguments.next(), arguments.next()) else {
-        eprintln!("alloc_pairs hot_raw|hot_owned|mix_raw|mix_owned|record_stream PAIRS");
+        eprintln!("alloc_pairs hot_raw|hot_owned|mix_raw|mix_owned|mix_history|record_stream PAIRS");
         std::process::exit(2);
     };
     let pairs: u64 = pairs.parse()?;
@@ -24,6 +25,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "hot_owned" => (0..pairs).try_for_each(|_| allocator.allocate(BYTES).map(drop))?,
         "mix_raw" => mix_raw(&allocator, pairs)?,
         "mix_owned" => mix_owned(&allocator, pairs)?,
+        "mix_history" => {
+            allocator.record_history(Some(History { max_entries: 1000, ..History::default() }));
+            mix_raw(&allocator, pairs)?;
+        }
         "record_stream" => {
             let stream = allocator.runtime().stream_from_pool(0, 0)?;
             let handle = allocator.runtime().handle(stream)?;

@@ -2,6 +2,7 @@
 //!
 //! `BENCH_REPS`: how many quiet repetitions of each case are wanted (11; it gives up after five times that).
 //! `BENCH_YARDSTICK_NS`: the yardstick's best time on this machine, from a quiet run.
+//! An argument chooses the cases whose names contain it.
 
 #![expect(clippy::print_stdout, reason = "a program: it prints the figures")]
 
@@ -86,6 +87,7 @@ fn per_call(mut call: impl FnMut()) -> f64 {
 struct Report {
     yardstick: Yardstick,
     wanted: usize,
+    only: Option<String>,
 }
 
 impl Report {
@@ -93,11 +95,15 @@ impl Report {
         let number = |name: &str| std::env::var(name).ok()?.parse::<f64>().ok();
         let yardstick = Yardstick::new(number("BENCH_YARDSTICK_NS"));
         println!("yardstick {:.0} ns", yardstick.best_ns());
-        Self { yardstick, wanted: number("BENCH_REPS").map_or(11, |reps| reps.max(1.0) as usize) }
+        let wanted = number("BENCH_REPS").map_or(11, |reps| reps.max(1.0) as usize);
+        Self { yardstick, wanted, only: std::env::args().nth(1) }
     }
 
     /// `body` runs one repetition and gives the nanoseconds of each of its pairs.
     fn case(&mut self, name: &str, mut body: impl FnMut() -> f64) {
+        if self.only.as_ref().is_some_and(|only| !name.contains(only)) {
+            return;
+        }
         (0..WARM_UP).for_each(|_| _ = body());
         let (mut quiet, mut all) = (Vec::new(), Vec::new());
         while quiet.len() < self.wanted && all.len() < 5 * self.wanted {

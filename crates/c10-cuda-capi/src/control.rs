@@ -7,9 +7,10 @@ use crate::environment;
 use crate::failure::{Failure, code, value_or, with_last};
 use crate::world::{make, world, world_of};
 
-/// `int tensorplay_cuda_init(const char *settings, int devices, uint64_t device_bytes)`: makes the allocator over a
-/// simulated machine. `settings` has the form of `PYTORCH_CUDA_ALLOC_CONF`; null takes that variable's value, and 0
-/// for a number the environment's or the default. Refused once the allocator is there.
+/// `int tensorplay_cuda_init(const char *settings, int devices, uint64_t device_bytes)`: makes the allocator, over the
+/// driver that `TENSORPLAY_CUDA_DRIVER` names. `settings` has the form of `PYTORCH_CUDA_ALLOC_CONF`; null takes that
+/// variable's value, and 0 for a number the environment's or the default. `device_bytes` is for simulated devices
+/// alone. Refused once the allocator is there.
 ///
 /// # Safety
 /// `settings` is null or a text that ends in 0.
@@ -35,7 +36,7 @@ pub unsafe extern "C" fn tensorplay_cuda_init(
                 Some(count.map_err(|_| Failure::config(format!("there cannot be {given} devices")))?)
             }
         };
-        make(environment::size(devices, (device_bytes != 0).then_some(device_bytes))?, config)
+        make(environment::machine(devices, (device_bytes != 0).then_some(device_bytes))?, config)
     })
 }
 

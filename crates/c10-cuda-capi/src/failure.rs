@@ -28,6 +28,10 @@ impl Failure {
         Self { code: 3, text: text.into() }
     }
 
+    pub(crate) fn file(text: impl Into<String>) -> Self {
+        Self { code: 8, text: text.into() }
+    }
+
     fn panicked(payload: &(dyn Any + Send)) -> Self {
         let text = payload.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message");

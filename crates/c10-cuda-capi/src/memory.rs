@@ -6,7 +6,7 @@ use std::ptr::{null_mut, without_provenance_mut};
 
 use c10_cuda::driver::DevicePtr;
 
-use crate::failure::{Failure, value_or};
+use crate::failure::value_or;
 use crate::world::world;
 
 fn address(ptr: *mut c_void) -> DevicePtr {
@@ -14,11 +14,19 @@ fn address(ptr: *mut c_void) -> DevicePtr {
 }
 
 /// `void *tensorplay_cuda_alloc(size_t size, int device, cudaStream_t stream)`: null for 0 bytes, and when it fails.
+///
+/// # Safety
+/// `stream` is null, or a stream of the device that lives until [`tensorplay_cuda_forget_stream`].
 #[unsafe(no_mangle)]
-pub extern "C" fn tensorplay_cuda_alloc(size: usize, device: c_int, stream: *mut c_void) -> *mut c_void {
+pub unsafe extern "C" fn tensorplay_cuda_alloc(
+    size: usize,
+    device: c_int,
+    stream: *mut c_void,
+) -> *mut c_void {
     value_or(null_mut(), || {
         let world = world()?;
-        let stream = world.stream(world.device(device)?, stream)?;
+        // SAFETY: as the caller promises.
+        let stream = unsafe { world.stream(world.device(device)?, stream) }?;
         let ptr = world.cuda.raw_alloc_with_stream(size as u64, stream)?;
         Ok(without_provenance_mut(ptr.0 as usize))
     })
@@ -40,23 +48,32 @@ pub unsafe extern "C" fn tensorplay_cuda_free(ptr: *mut c_void, _: usize, _: c_i
 }
 
 /// `void tensorplay_cuda_record_stream(void *ptr, cudaStream_t stream)`, of a stream of the memory's device.
+///
+/// # Safety
+/// `stream` is null, or a stream of that device that lives until [`tensorplay_cuda_forget_stream`].
 #[unsafe(no_mangle)]
-pub extern "C" fn tensorplay_cuda_record_stream(ptr: *mut c_void, stream: *mut c_void) {
+pub unsafe extern "C" fn tensorplay_cuda_record_stream(ptr: *mut c_void, stream: *mut c_void) {
     value_or((), || {
         let world = world()?;
         let ptr = address(ptr);
         if ptr.is_null() {
             return Ok(());
         }
-        // An address is live on one device alone.
-        let mut refused = Failure::invalid(format!("{ptr} was not given out"));
-        for device in 0..world.cuda.runtime().device_count() {
-            match world.cuda.record_stream_raw(ptr, world.stream(device, stream)?) {
-                Ok(()) => return Ok(()),
-                Err(error) => refused = error.into(),
-            }
-        }
-        Err(refused)
+        // The driver is told of streams by their device alone, and a stream does not say which is its own.
+        let device = world.cuda.device_of_raw(ptr)?;
+        // SAFETY: as the caller promises.
+        let stream = unsafe { world.stream(device, stream) }?;
+        Ok(world.cuda.record_stream_raw(ptr, stream)?)
+    });
+}
+
+/// `void tensorplay_cuda_forget_stream(int device, cudaStream_t stream)`: before a stream that was named here ends.
+/// Memory that waits for it comes back when all of the device has been waited for.
+#[unsafe(no_mangle)]
+pub extern "C" fn tensorplay_cuda_forget_stream(device: c_int, stream: *mut c_void) {
+    value_or((), || {
+        let world = world()?;
+        world.forget(world.device(device)?, stream)
     });
 }
 

@@ -15,7 +15,7 @@ pub extern "C" fn tensorplay_cuda_sim_new_stream(device: c_int) -> *mut c_void {
     value_or(null_mut(), || {
         let world = world()?;
         let device = world.device(device)?;
-        let stream = world.sim.stream_create(device, 0).map_err(c10_cuda::Error::from)?;
+        let stream = world.sim()?.stream_create(device, 0).map_err(c10_cuda::Error::from)?;
         Ok(without_provenance_mut(stream.raw as usize))
     })
 }
@@ -24,7 +24,7 @@ pub extern "C" fn tensorplay_cuda_sim_new_stream(device: c_int) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub extern "C" fn tensorplay_cuda_sim_complete_all() {
     value_or((), || {
-        world()?.sim.complete_all();
+        world()?.sim()?.complete_all();
         Ok(())
     });
 }

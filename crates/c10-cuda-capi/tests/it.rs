@@ -1,7 +1,7 @@
 //! The shared object, as programs load it: from C by the header, and by PyTorch's pluggable allocator.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
-#![expect(clippy::print_stdout, reason = "a skipped test says so")]
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -18,6 +18,18 @@ fn succeeds(command: &mut Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
+/// Says why a test did nothing, past libtest, which keeps what tests print.
+fn skip(why: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
+}
+
+/// The same for the want of a driver, which fails where a driver is expected.
+fn skip_driver(why: &str, printed: &str) {
+    const EXPECTED: &str = "TENSORPLAY_EXPECT_CUDA";
+    assert!(std::env::var_os(EXPECTED).is_none(), "{EXPECTED} is set, but: {printed}");
+    skip(why);
+}
+
 /// What a command prints.
 fn output(command: &mut Command) -> String {
     let output = command.output().unwrap();
@@ -25,19 +37,19 @@ fn output(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Builds the C program against the header and the shared object; `None` without a compiler.
-fn client(folder: &Path) -> Option<PathBuf> {
+/// Builds a C program against the header and the shared object; `None` without a compiler.
+fn program(name: &str, folder: &Path) -> Option<PathBuf> {
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     if !succeeds(Command::new(&compiler).arg("--version")) {
-        println!("skipped: no C compiler `{compiler}` (CC names another)");
+        skip(&format!("no C compiler `{compiler}` (CC names another)"));
         return None;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (program, library) = (folder.join("client"), library());
+    let (program, library) = (folder.join(name), library());
     let mut compile = Command::new(compiler);
     compile.args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-o"]).arg(&program);
-    compile.arg(root.join("tests/client.c")).arg("-I").arg(root.join("include")).arg(&library);
-    compile.arg(format!("-Wl,-rpath,{}", library.parent().unwrap().display()));
+    compile.arg(root.join(format!("tests/c/{name}.c"))).arg("-I").arg(root.join("include")).arg(&library);
+    compile.arg("-ldl").arg(format!("-Wl,-rpath,{}", library.parent().unwrap().display()));
     output(&mut compile);
     Some(program)
 }
@@ -45,12 +57,13 @@ fn client(folder: &Path) -> Option<PathBuf> {
 #[test]
 fn a_c_program_uses_it() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(program) = client(folder.path()) else { return };
-    let printed = output(&mut Command::new(program));
+    let Some(program) = program("client", folder.path()) else { return };
+    let printed = output(Command::new(program).current_dir(&folder));
     let expected = "\
 init 0
 again 2
 again: the allocator is there already: it was used or made before
+history 0
 second is 1024 bytes on, in 2 MiB
 ";
     assert!(printed.starts_with(expected), "{printed}");
@@ -59,6 +72,8 @@ second is 1024 bytes on, in 2 MiB
         "stats 0 allocated 2048 reserved 2097152 active 2048 requested 2000 allocs 1 frees 0 ooms 0",
         "reused at once 0",
         "reused later 1",
+        "there at once 0",
+        "there later 1",
         "too much 0",
         "no device 0",
         "no device: there is no device 2: there are 2",
@@ -70,16 +85,22 @@ second is 1024 bytes on, in 2 MiB
         "end again 2",
         "apart 1",
         "release 0",
+        "snapshot 0",
+        "it is one 1",
+        "nowhere 8",
+        "no path 2",
+        "history ends 0",
         "empty 0",
         "stats 0 allocated 0 reserved 0 active 0 requested 0 allocs 1 frees 1 ooms 1",
-        "stats 0 allocated 0 reserved 0 active 0 requested 0 allocs 2 frees 2 ooms 1",
+        "stats 0 allocated 0 reserved 0 active 0 requested 0 allocs 3 frees 3 ooms 1",
     ] {
         assert!(lines.contains(&line), "{line:?} is missing in\n{printed}");
     }
     let starts =
         |start: &str| assert!(lines.iter().any(|line| line.starts_with(start)), "{start:?} in\n{printed}");
     starts("double free: raw_delete: 0x");
-    starts("foreign: record_stream_raw: 0x8");
+    starts("foreign: device_of_raw: 0x8");
+    starts("nowhere: no/such/folder/snapshot.pickle: ");
     starts(
         "too much: CUDA out of memory. Tried to allocate 66.00 MiB. GPU 0 has a total capacity of 64.00 MiB",
     );
@@ -88,14 +109,14 @@ second is 1024 bytes on, in 2 MiB
 #[test]
 fn the_first_call_may_say_how_many_devices_there_are() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(program) = client(folder.path()) else { return };
+    let Some(program) = program("client", folder.path()) else { return };
     assert_eq!(output(Command::new(program).args(["devices", "first"])), "second device 1\n");
 }
 
 #[test]
 fn wrong_settings_are_told_and_stay_so() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(program) = client(folder.path()) else { return };
+    let Some(program) = program("client", folder.path()) else { return };
     let printed = output(Command::new(&program).arg("nonsense:1"));
     assert_eq!(printed.lines().next(), Some("init 3"));
     assert!(printed.contains("Unrecognized key 'nonsense'"), "{printed}");
@@ -107,12 +128,60 @@ fn wrong_settings_are_told_and_stay_so() {
     );
 }
 
+/// Over whatever driver the process finds: a GPU's, or the stand-in.
+#[test]
+fn a_c_program_uses_it_on_the_cuda_driver() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program("driver", folder.path()) else { return };
+    let printed = output(Command::new(program).env("TENSORPLAY_CUDA_DRIVER", "cuda"));
+    let lines: Vec<&str> = printed.lines().collect();
+    if !printed.contains("context") {
+        assert_ne!(lines[0], "init 0", "{printed}");
+        assert!(lines[1].starts_with("init: "), "{printed}");
+        skip_driver("no CUDA driver", &printed);
+        return;
+    }
+    let built_for_it = c10_cuda::driver::real::load().is_ok();
+    if !built_for_it {
+        assert!(printed.contains("alloc: this build has no CUDA driver"), "{printed}");
+        skip_driver("no feature `cuda` in this build", &printed);
+        return;
+    }
+    let expected = [
+        "context 0",
+        "stream 0",
+        "sized 3",
+        "sized: 1073741824 bytes a device are asked for: those of the CUDA driver have what they have",
+        "init 0",
+        "copies 0",
+        "came back 1",
+        "reused 1",
+        "simulated 0",
+        "simulated: the allocator runs on the CUDA driver, not on a simulated machine",
+        "empty 0",
+        "stats 0 reserved 0 allocs 1 frees 1",
+        "end 0",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn an_unknown_driver_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program("client", folder.path()) else { return };
+    let printed = output(Command::new(program).arg("").env("TENSORPLAY_CUDA_DRIVER", "rocm"));
+    assert!(
+        printed.starts_with("init 3\ninit: TENSORPLAY_CUDA_DRIVER is neither sim nor cuda: rocm\nalloc 0"),
+        "{printed}"
+    );
+}
+
 #[test]
 fn pytorch_loads_it_as_a_pluggable_allocator() {
     let python = std::env::var("TORCH_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let has_torch = "import torch; assert hasattr(torch._C, '_cuda_customAllocator')";
     if !succeeds(Command::new(&python).args(["-c", has_torch])) {
-        println!("skipped: no PyTorch with CUDA in `{python}` (TORCH_PYTHON names another)");
+        skip(&format!("no PyTorch with CUDA in `{python}` (TORCH_PYTHON names another)"));
         return;
     }
     // Without a GPU PyTorch makes the allocator and cannot use it: the same functions are called as it would.

@@ -70,7 +70,7 @@ impl CudaEvent {
     }
 
     /// Another process's event, opened on a device (`from_ipc_handle`). What was recorded there is waited for here, and
-    /// the other way round. It ends here alone.
+    /// the other way round. It is there as long as the other process keeps the event, and ends here alone.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when there is no such device; what the driver reports.

@@ -15,9 +15,16 @@ impl IdleEvents {
         driver: &dyn Driver,
         stream: StreamHandle,
     ) -> Result<EventHandle, DriverError> {
-        let idle = self.0.iter().rposition(|event| event.device == stream.device);
+        let idle = match self.0.last() {
+            // The usual case: all of one device.
+            Some(last) if last.device == stream.device => self.0.pop(),
+            _ => {
+                let idle = self.0.iter().rposition(|event| event.device == stream.device);
+                idle.map(|at| self.0.swap_remove(at))
+            }
+        };
         let event = match idle {
-            Some(at) => self.0.swap_remove(at),
+            Some(event) => event,
             None => driver.event_create(stream.device, EventFlags::default())?,
         };
         driver.event_record(event, stream).map(|()| event).inspect_err(|_| self.0.push(event))

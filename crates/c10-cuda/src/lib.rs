@@ -1,22 +1,24 @@
 //! PyTorch's CUDA caching allocator for Rust, over one seam to the driver.
 //!
 //! - [`CachingAllocator`]: the allocator ([`alloc`]), with [`Config`].
-//! - [`Runtime`]: streams, and what is current on each thread; [`CudaGuard`] and [`CudaStreamGuard`] change that
-//!   for a while.
-//! - [`CudaEvent`]: a place in the work of a stream.
+//! - [`Runtime`]: the devices, their streams, and what is current on each thread; [`CudaGuard`] and
+//!   [`CudaStreamGuard`] change that for a while.
+//! - [`CudaStream`]: a stream that knows its runtime; [`CudaEvent`]: a place in the work of a stream.
+//! - [`CudaGraph`]: work that is captured once and replayed ([`graph`]), with [`CudaGenerator`]s whose numbers move on.
 //! - [`PinnedAllocator`]: host memory that devices copy from and to ([`pinned`]).
 //! - [`PluggableAllocator`]: one made of C functions ([`pluggable`]).
 //! - [`CudaHooks`]: how `c10_core`'s storages and guards come to CUDA devices.
 //! - [`driver`]: the [`Driver`](driver::Driver) seam and the simulated device, [`driver::sim`], which needs no
 //!   GPU and no CUDA.
 //!
-//! Nothing here needs a GPU; the real driver is another implementation of the same trait.
+//! Nothing here needs a GPU. The driver of real ones, [`driver::real`], is another implementation of the same trait;
+//! the feature `cuda` builds it, with no CUDA toolkit.
 //!
 //! # An allocator, a second stream
 //! A block that another stream uses is not given out anew before that stream is done with it:
 //! ```
 //! use c10_cuda::driver::sim::{SimConfig, SimDriver};
-//! use c10_cuda::{CachingAllocator, Config, CudaEvent};
+//! use c10_cuda::{CachingAllocator, Config, CudaStream};
 //!
 //! let sim = SimDriver::new(SimConfig::with_bytes(1 << 30));
 //! let allocator = CachingAllocator::new(sim.clone(), Config::default())?;
@@ -24,11 +26,9 @@
 //! let block = allocator.allocate(4096)?;
 //! let address = block.as_ptr();
 //!
-//! let side = runtime.stream_from_pool(0, 0)?;
-//! let ready = CudaEvent::new(runtime, Default::default())?;
-//! ready.record(runtime.current_stream(0)?)?;
-//! ready.wait(side)?; // … and launch on `side` what uses the block.
-//! allocator.record_stream(&block, side)?;
+//! let side = CudaStream::from_pool(runtime, 0, 0)?;
+//! side.wait_stream(runtime.current_stream(0)?)?; // … and launch on `side` what uses the block.
+//! allocator.record_stream(&block, &side)?;
 //! drop(block);
 //!
 //! assert_ne!(allocator.allocate(4096)?.as_ptr(), address);

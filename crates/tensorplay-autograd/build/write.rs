@@ -258,7 +258,8 @@ fn write_line(
     let _ = writeln!(body, "    if ({}){defined} {{", wanted.join(" || "));
     for at in &line.gradients {
         let name = if *at == 0 { "grad".to_owned() } else { format!("grad{at}") };
-        let _ = writeln!(body, "        let {name} = &c.gradient({at})?;");
+        let _ =
+            writeln!(body, "        let {name} = c.gradient({at})?;\n        let {name}: &Tensor = &{name};");
     }
     for (slot, binding) in line.slots.values() {
         let at = match slots.iter().position(|(other, _)| other == slot) {

@@ -2,13 +2,14 @@
 //! [`Backward`], what its code runs in.
 
 use std::any::Any;
+use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
 
 use aten::dispatch::Arg;
 use aten::{Error, Result, Tensor};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
-use crate::gradients::Gradients;
+use crate::gradients::{Gradients, undefined};
 use crate::node::{Apply, Garbage, InputMeta, Node};
 use crate::saved::{Saved, SavedList, SavedTensor, TensorMeta, already_freed};
 use crate::unpacked::Unpacked;
@@ -81,18 +82,30 @@ impl Formula {
 /// A node that runs a formula.
 pub(crate) struct FormulaBody {
     formula: &'static Formula,
-    /// Tensors are given up when it has run.
-    saved: Mutex<SavedList>,
+    saved: Kept,
     lengths: Option<Box<[usize]>>,
 }
 
+/// What a node keeps.
+enum Kept {
+    /// Nothing of tensors.
+    Plain(SavedList),
+    /// Tensors are given up when it has run.
+    Tensors(Mutex<SavedList>),
+}
+
 impl FormulaBody {
+    #[inline]
     pub(crate) fn new(formula: &'static Formula, saved: SavedList, lengths: Option<Box<[usize]>>) -> Self {
-        Self { formula, saved: Mutex::new(saved), lengths }
+        let saved = match saved.iter().any(Saved::is_of_tensors) {
+            true => Kept::Tensors(Mutex::new(saved)),
+            false => Kept::Plain(saved),
+        };
+        Self { formula, saved, lengths }
     }
 
     fn run(&self, node: &Node, gradients: &[Option<Tensor>], saved: &[Saved]) -> Result<Gradients> {
-        let given = smallvec![None; node.next_functions().len()];
+        let given = undefined(node.next_functions().len());
         let mut backward = Backward {
             node,
             gradients,
@@ -111,18 +124,22 @@ impl FormulaBody {
 impl Apply for FormulaBody {
     fn apply(&self, node: &Node, gradients: Gradients, keep: bool) -> Result<Gradients> {
         // Formulas call operators and hooks: not under the lock. Handles are cheap.
-        let taken: SavedList = {
-            let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
-            match keep {
-                true => saved.iter().map(Saved::share).collect(),
-                false => saved.iter_mut().map(Saved::give_up).collect(),
+        let taken: SavedList = match &self.saved {
+            Kept::Plain(saved) => return self.run(node, &gradients, saved),
+            Kept::Tensors(saved) => {
+                let mut saved = saved.lock().unwrap_or_else(PoisonError::into_inner);
+                match keep {
+                    true => saved.iter().map(Saved::share).collect(),
+                    false => saved.iter_mut().map(Saved::give_up).collect(),
+                }
             }
         };
         self.run(node, &gradients, &taken)
     }
 
     fn take_garbage(&mut self, garbage: &mut Vec<Garbage>) {
-        let saved = self.saved.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Kept::Tensors(saved) = &mut self.saved else { return };
+        let saved = saved.get_mut().unwrap_or_else(PoisonError::into_inner);
         if saved.iter().any(Saved::may_hold_nodes) {
             garbage.push(Garbage::Saved(std::mem::take(saved)));
         }
@@ -154,10 +171,15 @@ impl<'a> Backward<'a> {
     }
 
     /// The gradient of a result; zeros where it is not defined.
-    pub(crate) fn gradient(&mut self, at: usize) -> Result<Tensor> {
-        if let Some(Some(gradient)) = self.gradients.get(at) {
-            return Ok(gradient.clone());
+    #[inline]
+    pub(crate) fn gradient(&mut self, at: usize) -> Result<Gradient<'a>> {
+        match self.gradients.get(at) {
+            Some(Some(gradient)) => Ok(Gradient::Given(gradient)),
+            _ => self.zeros(at).map(Gradient::Zeros),
         }
+    }
+
+    fn zeros(&mut self, at: usize) -> Result<Tensor> {
         if let Some((_, zeros)) = self.zeros.iter().find(|(of, _)| *of == at) {
             return Ok(zeros.clone());
         }
@@ -262,6 +284,24 @@ impl<'a> Backward<'a> {
         match &self.saved[slot] {
             Saved::Value(value) => T::unbox(value.clone()),
             other => Err(missing(other)),
+        }
+    }
+}
+
+/// The gradient of a result.
+pub(crate) enum Gradient<'a> {
+    Given(&'a Tensor),
+    Zeros(Tensor),
+}
+
+impl Deref for Gradient<'_> {
+    type Target = Tensor;
+
+    #[inline]
+    fn deref(&self) -> &Tensor {
+        match self {
+            Self::Given(gradient) => gradient,
+            Self::Zeros(zeros) => zeros,
         }
     }
 }

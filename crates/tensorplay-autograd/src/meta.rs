@@ -39,10 +39,10 @@ pub(crate) struct State {
 }
 
 impl Meta {
-    /// Of a result.
+    /// Of a result that a node made.
     #[inline]
-    pub(crate) fn of_result(edge: Edge) -> Self {
-        Self { requires_grad: AtomicBool::new(true), first: Some(edge), state: OnceLock::new() }
+    pub(crate) fn of_result(edge: Option<Edge>) -> Self {
+        Self { requires_grad: AtomicBool::new(true), first: edge, state: OnceLock::new() }
     }
 
     #[inline]
@@ -105,7 +105,9 @@ impl Meta {
 impl Drop for Meta {
     fn drop(&mut self) {
         // Hooks and gradients may hold other graphs: see Note [Graphs end without recursion].
-        if let Some(state) = self.state.take() {
+        if self.state.get().is_some()
+            && let Some(state) = self.state.take()
+        {
             collect([Garbage::Any(state)]);
         }
     }

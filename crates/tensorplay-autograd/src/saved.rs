@@ -92,6 +92,11 @@ impl Saved {
         }
     }
 
+    /// Whether it is of tensors.
+    pub(crate) fn is_of_tensors(&self) -> bool {
+        matches!(self, Self::Tensor(_) | Self::Tensors(_) | Self::GivenUp)
+    }
+
     /// Whether it may hold the last handle on a node.
     pub(crate) fn may_hold_nodes(&self) -> bool {
         match self {
@@ -339,8 +344,8 @@ fn detached() -> Error {
 /// The same elements, made by `edge`.
 fn with_history(tensor: Tensor, edge: Option<Edge>) -> Result<Tensor> {
     let Some(edge) = edge else { return Ok(tensor) };
-    let alias = alias(&tensor)?;
-    view_track::set_result(&alias, edge);
+    let mut alias = alias(&tensor)?;
+    view_track::set_result(&mut alias, edge);
     Ok(alias)
 }
 

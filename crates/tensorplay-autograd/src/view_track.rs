@@ -91,6 +91,21 @@ fn made_view(view: &Tensor, base: &Tensor) -> Result<Option<Edge>> {
     Ok(Some(edge))
 }
 
+/// As [`gradient_edge`], of any tensor: `None` for one that requires no gradient. Of most tensors that do it is a look
+/// at what they were made with.
+#[inline]
+pub(crate) fn edge_if_required(tensor: &Tensor) -> Result<Option<Edge>> {
+    let Some(own) = meta(tensor) else { return edge_of_unusual(tensor) };
+    match own.unchanged_edge() {
+        Some(edge) if tensor.view_base().is_none() => Ok(Some(edge.clone())),
+        _ => edge_of_unusual(tensor),
+    }
+}
+
+fn edge_of_unusual(tensor: &Tensor) -> Result<Option<Edge>> {
+    if requires_grad(tensor) { gradient_edge(tensor) } else { Ok(None) }
+}
+
 /// Where a gradient of the tensor goes: to the node that made it, or to the accumulator of a leaf.
 pub(crate) fn gradient_edge(tensor: &Tensor) -> Result<Option<Edge>> {
     if let Some(edge) = made_by(tensor)? {
@@ -156,10 +171,15 @@ pub(crate) fn rebase_history(tensor: &Tensor, node: Node) -> Result<()> {
 
 /// Sets the node that made a result, with which mostly nothing is kept yet.
 #[inline]
-pub(crate) fn set_result(tensor: &Tensor, edge: Edge) {
-    match meta(tensor) {
-        Some(_) => set_made_by(tensor, edge),
-        None => _ = tensor.autograd_meta_or_init(|| Box::new(Meta::of_result(edge))),
+pub(crate) fn set_result(tensor: &mut Tensor, edge: Edge) {
+    let mut edge = Some(edge);
+    if !tensor.set_autograd_meta(|| Box::new(Meta::of_result(edge.take())))
+        && let Some(edge) = edge
+    {
+        match meta(tensor) {
+            Some(_) => set_made_by(tensor, edge),
+            None => _ = tensor.autograd_meta_or_init(|| Box::new(Meta::of_result(Some(edge)))),
+        }
     }
 }
 

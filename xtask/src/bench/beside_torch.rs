@@ -47,7 +47,27 @@ pub(crate) fn compare(rounds: usize) -> Result {
         let (torch, ours, ratio) = (of(|p| p.0), of(|p| p.1), of(|p| p.1 / p.0));
         println!("{case:56} {torch:9.1} {ours:9.1} {ratio:7.3}");
     }
+    for (case, ratio) in by_threads(&cases) {
+        println!("{case:56} {ratio:27.2} times ours of one thread");
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Our cases of several threads, each with its time divided by that of the same on one thread: the median of the
+/// rounds' ratios.
+fn by_threads(cases: &[(String, Vec<Pair>)]) -> Vec<(&str, f64)> {
+    let mut ratios = Vec::new();
+    for (case, pairs) in cases {
+        let Some((threads, rest)) = case.split_once(" threads, ") else { continue };
+        let alone = format!("1 threads, {rest}");
+        let Some((_, alone)) = cases.iter().find(|(name, _)| *name == alone).filter(|_| threads != "1")
+        else {
+            continue;
+        };
+        let of_rounds = pairs.iter().zip(alone).map(|(pair, alone)| pair.1 / alone.1);
+        ratios.push((case.as_str(), median(of_rounds.collect())));
+    }
+    ratios
 }
 
 /// What a program printed.

@@ -37,7 +37,7 @@ fn nothing_ran_is_not_good() {
 #[test]
 fn a_run_that_did_not_build_is_not_good() {
     let mut totals = totals(&["test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out"]);
-    totals.add_failed_run();
+    totals.add_run(false);
     assert_eq!(totals.to_string(), "5 passed, 1 failed");
     assert!(!totals.good());
 }

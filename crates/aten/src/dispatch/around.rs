@@ -11,8 +11,8 @@ use crate::tensor::Tensor;
 /// [`Op::around`](super::Op::around) makes a kernel of it for one operator. The arguments stay unboxed, but for
 /// those that it asks for.
 pub trait Around: Send + Sync + 'static {
-    /// What is kept from before the call until after it.
-    type Record;
+    /// What is kept from before the call until after it. It is filled and emptied where it is.
+    type Record: Default;
 
     /// The keys that the call may be passed on to, of all that it has.
     const BELOW: DispatchKeySet;
@@ -28,11 +28,11 @@ pub trait Around: Send + Sync + 'static {
         let _ = (of, made);
     }
 
-    /// Before the call. With `None` it is passed on, and nothing is done after it.
+    /// Before the call. With `false` it is passed on, and nothing is done after it.
     ///
     /// # Errors
     /// What it returns is returned, and the call is not passed on.
-    fn before(&self, arguments: Arguments<'_>) -> Result<Option<Self::Record>>;
+    fn before(&self, record: &mut Self::Record, arguments: Arguments<'_>) -> Result<bool>;
 
     /// Passes the call on, under what guards it needs.
     fn pass_on<R>(&self, call: impl FnOnce() -> R) -> R {
@@ -43,7 +43,12 @@ pub trait Around: Send + Sync + 'static {
     ///
     /// # Errors
     /// What it returns is returned in the place of the results.
-    fn after(&self, record: Self::Record, arguments: Arguments<'_>, results: &mut Results<'_>) -> Result<()> {
+    fn after(
+        &self,
+        record: &mut Self::Record,
+        arguments: Arguments<'_>,
+        results: &mut Results<'_>,
+    ) -> Result<()> {
         let _ = (record, arguments, results);
         Ok(())
     }

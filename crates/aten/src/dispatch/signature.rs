@@ -170,10 +170,11 @@ macro_rules! signatures {
                     let lent = ($(Lent::<$P>($p),)*);
                     let ($($p,)*) = &lent;
                     let arguments = Arguments(&[$($p),*]);
-                    let record = around.before(arguments)?;
+                    let mut record = W::Record::default();
+                    let is_recorded = around.before(&mut record, arguments)?;
                     let mut result = around.pass_on(|| self.redispatch(below, $($p.0),*))?;
-                    if let Some(record) = record {
-                        around.after(record, arguments, &mut Results::of(&mut result))?;
+                    if is_recorded {
+                        around.after(&mut record, arguments, &mut Results::of(&mut result))?;
                     }
                     Ok(result)
                 })))

@@ -67,6 +67,15 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
     lib.composite("cross_entropy_loss", cross_entropy_loss)
 }
 
+/// Weights are one for each class.
+fn check_weight(weight: Maybe<'_>, classes: i64) -> Result<()> {
+    let Some(sizes) = weight.map(Tensor::sizes).filter(|sizes| *sizes != [classes]) else { return Ok(()) };
+    Err(Error::shape(format!(
+        "weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of \
+         shape: {sizes:?}"
+    )))
+}
+
 /// Where the classes are: samples, classes, places; and the sizes of what is left without them.
 fn shape_of(x: &Tensor, target: &Tensor, weight: Maybe<'_>) -> Result<(Split, Dims)> {
     let sizes = x.sizes();
@@ -80,16 +89,7 @@ fn shape_of(x: &Tensor, target: &Tensor, weight: Maybe<'_>) -> Result<(Split, Di
             target.sizes()
         )));
     }
-    if let Some(weight) = weight
-        && weight.sizes() != [sizes[class]]
-    {
-        return Err(Error::shape(format!(
-            "weight tensor should be defined either for all {} classes or no classes but got weight tensor of \
-             shape: {:?}",
-            sizes[class],
-            weight.sizes()
-        )));
-    }
+    check_weight(weight, sizes[class])?;
     if !matches!(target.dtype(), ScalarType::Int64 | ScalarType::UInt8) {
         return Err(Error::dtype(format!(
             "expected scalar type Long but found {}",
@@ -232,6 +232,7 @@ fn cross_entropy_loss(
     }
     let class_dim = i64::from(x.rank() > 1);
     let classes = x.sizes()[class_dim as usize];
+    check_weight(weight, classes)?;
     let log = handles::LOG_SOFTMAX_INT.call(x, class_dim, None)?;
     // Weights, to be multiplied with tensors of the input's shape.
     let mut shape = vec![1; x.rank()];

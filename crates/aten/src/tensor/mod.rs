@@ -80,6 +80,12 @@ impl Tensor {
         self.geometry().strides.clone()
     }
 
+    /// Whether the sizes are these.
+    #[inline]
+    pub fn has_sizes(&self, sizes: &[i64]) -> bool {
+        self.geometry().sizes[..] == *sizes
+    }
+
     /// The number of dimensions (`dim`).
     #[inline]
     pub fn rank(&self) -> usize {
@@ -200,6 +206,7 @@ impl Tensor {
     }
 
     /// What an autograd crate keeps with the tensor, if it keeps anything.
+    #[inline]
     pub fn autograd_meta(&self) -> Option<&dyn AutogradMeta> {
         self.0.autograd().get().map(|meta| &**meta)
     }
@@ -207,6 +214,13 @@ impl Tensor {
     /// What an autograd crate keeps with the tensor; `make` gives it the first time.
     pub fn autograd_meta_or_init(&self, make: impl FnOnce() -> Box<dyn AutogradMeta>) -> &dyn AutogradMeta {
         &**self.0.autograd().get_or_init(make)
+    }
+
+    /// Keeps what `make` gives with a tensor that was just made: whether this is the only handle, and nothing is kept.
+    /// Cheaper than [`autograd_meta_or_init`](Self::autograd_meta_or_init), which others may call at the same time.
+    #[inline]
+    pub fn set_autograd_meta(&mut self, make: impl FnOnce() -> Box<dyn AutogradMeta>) -> bool {
+        Shared::get_mut(&mut self.0).is_some_and(|this| this.set_autograd(make))
     }
 
     /// The tensor that this one is a view of, and is no view itself, if an autograd crate has

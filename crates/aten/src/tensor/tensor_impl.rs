@@ -105,6 +105,17 @@ impl TensorImpl {
         self.first.storage.unique_bytes()
     }
 
+    /// Fills the place of the autograd crate, if it is empty.
+    #[inline]
+    pub(super) fn set_autograd(&mut self, make: impl FnOnce() -> Box<dyn AutogradMeta>) -> bool {
+        let is_empty = self.autograd.get().is_none();
+        if is_empty {
+            self.autograd = OnceLock::from(make());
+        }
+        is_empty
+    }
+
+    #[inline]
     pub(crate) fn autograd(&self) -> &OnceLock<Box<dyn AutogradMeta>> {
         &self.autograd
     }

@@ -67,13 +67,19 @@ impl Locked<'_> {
             return Err(Refused::TooLarge(requested));
         }
         let capturing = self.housekeep(stream)?;
+        if self.is_plain
+            && self.trace.is_quiet()
+            && let Some((id, _)) = self.malloc_plain(requested, stream)
+        {
+            return Ok(id);
+        }
         let mut request = self.request(requested, stream)?;
         self.check_awake(&request)?;
         if let Some(id) = self.planned_block(&request, capturing)? {
             return Ok(id);
         }
         if let Some(found) = self.get_free_block(&request) {
-            let split_before = self.split_now();
+            let split_before = self.usage.split_now();
             let id = self.hand_out(found, &request);
             self.set_hot(id, &request, split_before);
             return Ok(id);
@@ -88,7 +94,7 @@ impl Locked<'_> {
         let capturing = self.is_capturing(stream)?;
         if capturing {
             self.free_safe_blocks(stream)?;
-        } else {
+        } else if !self.has_polled {
             self.process_events()?;
         }
         Ok(capturing)
@@ -317,13 +323,7 @@ impl DeviceState {
 
     /// Counts a block that is handed out.
     pub(crate) fn count_allocation(&mut self, pool: PoolId, size: u64, requested: u64) {
-        let is_small = pool.is_small;
-        let stats = &mut self.stats;
-        stats.allocation.increase(is_small, 1);
-        stats.allocated_bytes.increase(is_small, size as i64);
-        stats.active.increase(is_small, 1);
-        stats.active_bytes.increase(is_small, size as i64);
-        stats.requested_bytes.increase(is_small, requested as i64);
+        self.usage.hand_out(pool.is_small, size, requested);
         if size >= self.config.max_split() {
             self.stats.oversize_allocations.increase(1);
         }
@@ -338,29 +338,20 @@ impl DeviceState {
     /// Gives the block, or what the request needs of it, to the program.
     pub(crate) fn hand_out_cut(&mut self, found: BlockId, request: &Request, cut: bool) -> BlockId {
         let pool = self.blocks[found].pool;
-        let is_small = pool.is_small;
         let already_split = self.blocks[found].is_split();
         let is_expandable = self.blocks[found].expandable.is_some();
-        let id = if cut {
+        let (id, change) = if cut {
             let id = self.split(found, request.size);
-            if is_expandable {
-                // Free parts of such segments can be given back.
-            } else if already_split {
-                self.stats.inactive_split_bytes.decrease(is_small, request.size as i64);
-            } else {
-                let rest = self.blocks[found].size as i64;
-                self.stats.inactive_split_bytes.increase(is_small, rest);
-                self.stats.inactive_split.increase(is_small, 1);
-            }
-            id
+            let rest = self.blocks[found].size as i64;
+            (id, if already_split { (0, -(request.size as i64)) } else { (1, rest) })
         } else {
-            if already_split && !is_expandable {
-                let size = self.blocks[found].size as i64;
-                self.stats.inactive_split_bytes.decrease(is_small, size);
-                self.stats.inactive_split.decrease(is_small, 1);
-            }
-            found
+            let size = self.blocks[found].size as i64;
+            (found, if already_split { (-1, -size) } else { (0, 0) })
         };
+        // Free parts of expandable segments can be given back.
+        if !is_expandable {
+            self.usage.change_split(pool.is_small, change);
+        }
         let block = &mut self.blocks[id];
         block.allocated = true;
         block.requested = request.requested;

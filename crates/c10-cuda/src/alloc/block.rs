@@ -60,13 +60,42 @@ impl Block {
     }
 
     /// Whether its segment holds other blocks too.
+    #[inline]
     pub(crate) fn is_split(&self) -> bool {
         self.prev.is_some() || self.next.is_some()
     }
 
     /// Whether nobody holds it and no stream is waited for. Where it is mapped too it can be handed out.
+    #[inline]
     pub(crate) fn is_free(&self) -> bool {
         !self.allocated && self.event_count == 0 && self.stream_uses.is_empty()
+    }
+
+    /// Whether it is free and there is memory behind it: it stands in a free set.
+    #[inline]
+    pub(crate) fn is_cached(&self) -> bool {
+        self.is_free() && self.mapped
+    }
+
+    /// Whether nothing but its own segment and the program has to do with it.
+    #[inline]
+    pub(crate) fn is_blank(&self) -> bool {
+        self.event_count == 0 && self.stream_uses.is_empty() && self.placed.is_none() && self.window.is_none()
+    }
+
+    /// Notes that a stream uses it.
+    #[inline]
+    pub(crate) fn add_use(&mut self, stream: StreamHandle) {
+        match self.stream_uses.last() {
+            // The usual case: one stream at most.
+            None => self.stream_uses.push(stream),
+            Some(last) if *last == stream => {}
+            Some(_) => {
+                if let Err(at) = self.stream_uses.binary_search(&stream) {
+                    self.stream_uses.insert(at, stream);
+                }
+            }
+        }
     }
 
     /// The expandable segment that it is a part of; asked only of such blocks.

@@ -36,8 +36,10 @@ struct Slot {
     /// The generation of the block in the slot, or of the next one to be.
     generation: NonZeroU32,
     is_live: bool,
+    /// The bin that a free block stands in.
+    bin: u16,
     links: Links,
-    /// What is left of the last block where none is live.
+    /// What is left of the last block where none is live: no stream uses it, and no plan and no window has it.
     block: Block,
 }
 
@@ -65,25 +67,78 @@ impl BlockTable {
         BlockId { index, generation: slot.generation }
     }
 
+    /// Takes in a free block of the same segment as another, which has no neighbours yet.
+    #[inline]
+    pub(crate) fn insert_like(&mut self, like: u32, ptr: u64, size: u64) -> BlockId {
+        let Block { stream, registration, pool, mapped, expandable, .. } = self.slots[like as usize].block;
+        let index = self.vacant;
+        let Some(slot) = self.slots.get_mut(index as usize) else {
+            let block = Block { mapped, expandable, ..Block::new(ptr, size, stream, registration, pool) };
+            return self.insert(block);
+        };
+        self.len += 1;
+        self.vacant = slot.links.next;
+        slot.is_live = true;
+        let block = &mut slot.block;
+        (block.ptr, block.size, block.requested) = (ptr, size, 0);
+        (block.stream, block.registration, block.pool) = (stream, registration, pool);
+        (block.mapped, block.expandable, block.allocated) = (mapped, expandable, false);
+        (block.prev, block.next, block.gc_count_base) = (None, None, 0);
+        BlockId { index, generation: slot.generation }
+    }
+
     #[cold]
     fn grow(&mut self, block: Block) -> BlockId {
         let index = u32::try_from(self.slots.len()).ok().filter(|index| *index != NOWHERE);
         let index = index.expect("2^32 blocks would need 500 GiB of the host");
         let links = Links { prev: NOWHERE, next: NOWHERE };
-        self.slots.push(Slot { generation: NonZeroU32::MIN, is_live: true, links, block });
+        self.slots.push(Slot { generation: NonZeroU32::MIN, is_live: true, bin: 0, links, block });
         BlockId { index, generation: NonZeroU32::MIN }
+    }
+
+    /// Takes in a free block of the bytes before another's, between that and the one before it.
+    #[inline]
+    pub(crate) fn insert_before(&mut self, after: u32, ptr: u64, size: u64) -> BlockId {
+        let id = self.insert_like(after, ptr, size);
+        let (after, before) = (self.id_of(after), self.block(after).prev);
+        self.link(before, Some(id));
+        self.link(Some(id), Some(after));
+        id
+    }
+
+    /// Makes two blocks neighbours; where one is missing the other is at its segment's end.
+    #[inline]
+    pub(crate) fn link(&mut self, before: Option<BlockId>, after: Option<BlockId>) {
+        if let Some(before) = before {
+            self.block_mut(before.index).next = after;
+        }
+        if let Some(after) = after {
+            self.block_mut(after.index).prev = before;
+        }
     }
 
     /// Takes a block out, which no stream uses any more; its id is stale from here on.
     #[inline]
     pub(crate) fn remove(&mut self, id: BlockId) {
-        let vacant = self.vacant;
         let slot = self.slot_mut(id);
-        debug_assert!(slot.block.stream_uses.is_empty());
+        debug_assert!(slot.block.stream_uses.is_empty() && slot.block.event_count == 0);
+        (slot.block.placed, slot.block.window) = (None, None);
+        self.remove_plain(id.index);
+    }
+
+    /// The same for a block of its own segment, in no plan's place and no window.
+    #[inline]
+    pub(crate) fn remove_plain(&mut self, index: u32) {
+        let vacant = self.vacant;
+        let slot = &mut self.slots[index as usize];
+        debug_assert!(
+            slot.is_live && slot.block.is_blank(),
+            "a block that is taken out is of no use any more"
+        );
         slot.generation = slot.generation.checked_add(1).unwrap_or(NonZeroU32::MIN);
         slot.is_live = false;
         slot.links.next = vacant;
-        self.vacant = id.index;
+        self.vacant = index;
         self.len -= 1;
     }
 
@@ -102,10 +157,44 @@ impl BlockTable {
         (BlockId { index, generation: slot.generation }, &slot.block)
     }
 
+    /// The id of the block in a slot, which holds one.
+    #[inline]
+    pub(crate) fn id_of(&self, index: u32) -> BlockId {
+        self.at(index).0
+    }
+
+    /// The block in a slot, which holds one.
+    #[inline]
+    pub(crate) fn block(&self, index: u32) -> &Block {
+        self.at(index).1
+    }
+
+    /// The block in a slot, which holds one, to be changed.
+    #[inline]
+    pub(crate) fn block_mut(&mut self, index: u32) -> &mut Block {
+        let slot = &mut self.slots[index as usize];
+        debug_assert!(slot.is_live);
+        &mut slot.block
+    }
+
     /// The list links of a slot, to be changed.
     #[inline]
     pub(crate) fn links(&mut self, index: u32) -> &mut Links {
         &mut self.slots[index as usize].links
+    }
+
+    /// The bin that the block of a slot stands in.
+    #[inline]
+    pub(crate) fn bin_of(&self, index: u32) -> usize {
+        usize::from(self.slots[index as usize].bin)
+    }
+
+    /// Notes the bin and the list links of the block of a slot.
+    #[inline]
+    pub(crate) fn set_place(&mut self, index: u32, bin: u16, links: Links) {
+        let slot = &mut self.slots[index as usize];
+        slot.bin = bin;
+        slot.links = links;
     }
 
     /// The list links of a slot.

@@ -56,20 +56,21 @@ impl CachingAllocator {
     /// reports of the emptying; the capture has ended all the same.
     pub fn mark_capture_end(&self, device: DeviceIndex) -> Result<()> {
         let device = self.device(device)?;
-        let mut locked = device.lock();
-        locked.active_captures = locked.active_captures.checked_sub(1).ok_or_else(|| {
-            let text = format!("mark_capture_end: nothing captures on device {}", device.index);
-            Error::new(ErrorKind::InvalidArgument, text)
-        })?;
-        let result = if locked.active_captures > 0 {
-            Ok(())
-        } else {
-            locked.visited.clear();
-            locked.empty_waiting_pools()
-        };
-        drop(locked);
+        {
+            let mut locked = device.lock();
+            locked.active_captures = locked.active_captures.checked_sub(1).ok_or_else(|| {
+                let text = format!("mark_capture_end: nothing captures on device {}", device.index);
+                Error::new(ErrorKind::InvalidArgument, text)
+            })?;
+        }
+        // What was left for the end may be of this allocator.
         device.captures.end();
-        Ok(result?)
+        let mut locked = device.lock();
+        if locked.active_captures > 0 {
+            return Ok(());
+        }
+        locked.visited.clear();
+        Ok(locked.empty_waiting_pools()?)
     }
 }
 
@@ -155,6 +156,9 @@ impl<'a> Locked<'a> {
     /// Lets blocks that waited for captures which are over wait for what their streams did outside them; all
     /// blocks, or those of one pool (`insert_events_deferred_until_no_capture`).
     pub(crate) fn resume_deferred(&mut self, owner: Option<u32>) -> Result<(), DriverError> {
+        if self.deferred.is_empty() {
+            return Ok(());
+        }
         let mut over = Vec::new();
         for deferred in &self.deferred {
             let is_of = owner.is_none_or(|owner| self.blocks[deferred.block].pool.owner == owner);

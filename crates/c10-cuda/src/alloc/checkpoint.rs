@@ -186,15 +186,19 @@ impl Locked<'_> {
     fn free_held(&mut self, slot: u32, reports: &mut Vec<Reported>) -> Vec<DevicePtr> {
         let mut freed = Vec::new();
         for head in self.heads_of(slot) {
+            let mut held = Vec::new();
             let mut at = Some(head);
             while let Some(id) = at {
                 let block = &self.blocks[id];
                 if block.allocated {
-                    freed.push(DevicePtr(block.ptr));
-                    // It may become one with its neighbours, and keeps its id.
-                    reports.push(self.free(id));
+                    held.push(id);
                 }
-                at = self.blocks[id].next;
+                at = block.next;
+            }
+            // What is free may become one with its neighbours; what is held stays as it is until its turn.
+            for id in held {
+                freed.push(DevicePtr(self.blocks[id].ptr));
+                reports.push(self.free(id));
             }
         }
         freed.sort_unstable();

@@ -32,7 +32,6 @@ use std::ops::{Deref, DerefMut};
 
 use c10_core::DeviceIndex;
 
-use super::address_map::AddressMap;
 use super::block_table::BlockTable;
 use super::capture::Deferred;
 use super::context::ContextGate;
@@ -42,19 +41,22 @@ use super::hot::Hot;
 use super::ids::{BlockId, PoolId};
 use super::mempool_id::MempoolId;
 use super::owner::OwnerTable;
+use super::plain;
 use super::policy::WindowTable;
 use super::policy::planned::{Arena, Recorder};
 use super::pool::PoolTable;
+use super::raw_table::RawTable;
 use super::stats::DeviceStats;
 use super::trace::TraceAction;
 use super::trace_ring::TraceRing;
+use super::usage::Usage;
 use crate::captures::Captures;
 use crate::config::{Config, Placement};
 use crate::driver::{DevicePtr, Driver, DriverError, NodeId, StreamHandle};
 use crate::drop_errors::DropErrors;
 use crate::event_queues::{EventQueues, IdleEvents};
 use crate::runtime::Runtime;
-use crate::sync::{Arc, Mutex, MutexGuard, lock};
+use crate::sync::{Arc, Mutex, MutexGuard, lock_busy};
 
 /// A device of an allocator. Lives while the allocator does, and while blocks are handed out.
 pub(crate) struct Device {
@@ -70,8 +72,13 @@ pub(crate) struct Device {
     pub(crate) watched: bool,
     /// Who says where the program is. Asked before the lock is taken.
     pub(crate) contexts: ContextGate,
-    state: Mutex<DeviceState>,
+    state: Apart<Mutex<DeviceState>>,
 }
+
+/// A value on cache lines of its own, two at a time as processors fetch them: what is beside it is read by threads
+/// that do not hold the lock.
+#[repr(align(128))]
+struct Apart<T>(T);
 
 /// What the lock guards.
 #[derive(Debug)]
@@ -82,7 +89,9 @@ pub(crate) struct DeviceState {
     pub(crate) pools: PoolTable,
     pub(crate) expandable: ExpandableTable,
     pub(crate) windows: WindowTable,
+    /// What `usage` does not count of the statistics.
     pub(crate) stats: DeviceStats,
+    pub(crate) usage: Usage,
     /// The largest `total_allocated` that is allowed, where a memory fraction is set.
     pub(crate) limit: Option<u64>,
     /// The fraction that set it.
@@ -113,7 +122,7 @@ pub(crate) struct DeviceState {
     pub(crate) active_captures: u32,
     pub(crate) idle_events: IdleEvents,
     /// The blocks that the raw calls have handed out, by address.
-    pub(crate) raw: AddressMap<BlockId>,
+    pub(crate) raw: RawTable,
     /// The plan at work, where there is one.
     pub(crate) arena: Option<Arena>,
     /// Writes down what is asked for, while that is wanted.
@@ -128,6 +137,10 @@ pub(crate) struct DeviceState {
     pub(crate) is_closed: bool,
     /// See Note [Hot blocks].
     pub(crate) hot: Option<Hot>,
+    /// Whether nothing of the configuration makes requests other than plain, and whether nothing else does either.
+    /// See Note [Plain requests].
+    pub(crate) is_ordinary: bool,
+    pub(crate) is_plain: bool,
     /// The last driver error that a free could not return.
     pub(crate) unreported: Option<DriverError>,
     #[cfg(debug_assertions)]
@@ -138,7 +151,7 @@ impl Device {
     pub(crate) fn new(index: DeviceIndex, runtime: &Runtime, mut config: Config) -> Self {
         // Its memory is of expandable segments.
         config.expandable_segments |= config.placement == Placement::Stitched;
-        let order = config.order_of_equals;
+        let (order, is_ordinary) = (config.order_of_equals, plain::is_ordinary(&config));
         let max_split_size = config.max_split_size.map_or(-1, |size| size as i64);
         let arena = match &config.placement {
             Placement::Exact | Placement::Stitched => None,
@@ -152,6 +165,7 @@ impl Device {
             expandable: ExpandableTable::default(),
             windows: WindowTable::default(),
             stats: DeviceStats { max_split_size, ..DeviceStats::default() },
+            usage: Usage::default(),
             limit: None,
             fraction: 1.0,
             total_allocated: 0,
@@ -167,7 +181,7 @@ impl Device {
             visited: BTreeMap::new(),
             active_captures: 0,
             idle_events: IdleEvents::default(),
-            raw: AddressMap::default(),
+            raw: RawTable::default(),
             arena,
             recorder: None,
             trace: TraceRing::default(),
@@ -176,6 +190,8 @@ impl Device {
             keepalive: None,
             is_closed: false,
             hot: None,
+            is_ordinary,
+            is_plain: false,
             unreported: None,
             #[cfg(debug_assertions)]
             steps: 0,
@@ -184,25 +200,33 @@ impl Device {
         let (driver, runtime) = (Arc::clone(runtime.driver()), runtime.id());
         let watched = driver.witness().is_some_and(|witness| witness.watches());
         let contexts = ContextGate::default();
-        let (state, captures) = (Mutex::new(state), Arc::clone(captures));
+        let (state, captures) = (Apart(Mutex::new(state)), Arc::clone(captures));
         Self { index, driver, runtime, captures, drop_errors, watched, contexts, state }
     }
 
     pub(crate) fn lock(&self) -> Locked<'_> {
-        self.settled(self.lock_unsettled())
+        let mut locked = self.settled(self.lock_unsettled());
+        locked.looks = true;
+        locked
     }
 
     /// The state for the quick paths: a block may be parked. See Note [Hot blocks].
     #[inline]
     pub(crate) fn lock_unsettled(&self) -> MutexGuard<'_, DeviceState> {
-        lock(&self.state)
+        lock_busy(&self.state.0)
     }
 
-    /// The state for everything else.
+    /// The state for whoever allocates or frees, and changes nothing of what [`DeviceState::look`] looks at.
     #[inline]
     pub(crate) fn settled<'a>(&'a self, mut guard: MutexGuard<'a, DeviceState>) -> Locked<'a> {
         guard.settle();
-        Locked { device: self, guard: Some(guard), called: Cell::new(false) }
+        self.unsettled(guard)
+    }
+
+    /// The state for the quick paths that call the driver.
+    #[inline]
+    pub(crate) fn unsettled<'a>(&'a self, guard: MutexGuard<'a, DeviceState>) -> Locked<'a> {
+        Locked { device: self, guard: Some(guard), called: Cell::new(false), has_polled: false, looks: false }
     }
 
     /// Says that the allocator has ended: from here on only what is handed out keeps the device.
@@ -259,6 +283,25 @@ impl DeviceState {
         StreamHandle { device: self.index, raw }
     }
 
+    /// All statistics.
+    pub(crate) fn device_stats(&self) -> DeviceStats {
+        let mut stats = self.stats.clone();
+        self.usage.fill(&mut stats);
+        stats
+    }
+
+    /// The invariants, in debug builds: at every step while blocks are few, at every 64th when they are many.
+    #[inline]
+    pub(crate) fn check(&mut self) {
+        #[cfg(debug_assertions)]
+        if !std::thread::panicking() {
+            self.steps += 1;
+            if self.blocks.len() <= 64 || self.steps.is_multiple_of(64) {
+                self.check_invariants();
+            }
+        }
+    }
+
     /// Records what happened to a range of a pool.
     #[inline]
     pub(crate) fn record(&mut self, action: TraceAction, pool: PoolId, address: u64, size: u64, stream: u64) {
@@ -292,6 +335,10 @@ pub(crate) struct Locked<'a> {
     guard: Option<MutexGuard<'a, DeviceState>>,
     /// Whether the driver was called: work may have run then, and have left what it owned.
     called: Cell<bool>,
+    /// Whether this call has looked already which blocks have become free.
+    pub(crate) has_polled: bool,
+    /// Whether whether requests are plain may have changed, where they are.
+    looks: bool,
 }
 
 impl<'a> Locked<'a> {
@@ -301,7 +348,7 @@ impl<'a> Locked<'a> {
         self.give_up();
         self.called.set(true);
         let result = call();
-        self.guard = Some(lock(&self.device.state));
+        self.guard = Some(lock_busy(&self.device.state.0));
         self.trace.set_caller(caller);
         self.settle();
         result
@@ -310,10 +357,15 @@ impl<'a> Locked<'a> {
     /// Gives the lock up, and does what was left for then. The device may be gone after it.
     #[inline]
     fn give_up(&mut self) {
-        self.check();
-        if self.trace.is_on() {
+        let device = self.device;
+        let Some(state) = &mut self.guard else { return };
+        state.check();
+        if state.trace.is_on() {
             self.give_up_and_deliver();
         } else {
+            if self.looks || !state.is_plain {
+                state.look(device);
+            }
             self.guard = None;
         }
     }
@@ -321,6 +373,8 @@ impl<'a> Locked<'a> {
     #[cold]
     fn give_up_and_deliver(&mut self) {
         let outbox = self.trace.leave();
+        let device = self.device;
+        self.look(device);
         self.guard = None;
         if let Some(outbox) = outbox {
             outbox.deliver();
@@ -352,17 +406,6 @@ impl<'a> Locked<'a> {
             witness.taken_back(DevicePtr(address));
         }
     }
-
-    /// The invariants, in debug builds: at every step while blocks are few, at every 64th when they are many.
-    fn check(&mut self) {
-        #[cfg(debug_assertions)]
-        if !std::thread::panicking() {
-            self.steps += 1;
-            if self.blocks.len() <= 64 || self.steps.is_multiple_of(64) {
-                self.check_invariants();
-            }
-        }
-    }
 }
 
 impl Deref for Locked<'_> {
@@ -384,9 +427,7 @@ impl Drop for Locked<'_> {
         // Without the lock the device may end. What work owned may be memory of it, whose end takes the lock.
         let has_remains = self.called.get() && self.device.driver.has_remains();
         let driver = has_remains.then(|| Arc::clone(&self.device.driver));
-        if self.guard.is_some() {
-            self.give_up();
-        }
+        self.give_up();
         if let Some(driver) = driver {
             driver.settle();
         }

@@ -1,4 +1,4 @@
-//! Freeing: at once, or when other streams have passed (`free`, `free_block`, `try_merge`).
+//! Freeing, and making neighbours one again once all streams have passed (`free`, `free_block`, `try_merge`).
 
 use super::block::Block;
 use super::device::{Device, DeviceState, Locked};
@@ -32,13 +32,11 @@ impl Locked<'_> {
 
 impl DeviceState {
     /// Notes that the program holds a block no more.
-    fn end_hold(&mut self, id: BlockId) {
+    pub(crate) fn end_hold(&mut self, id: BlockId) {
         let block = &mut self.blocks[id];
         assert!(block.allocated, "a block that is handed out is freed once");
         block.allocated = false;
-        let (size, is_small) = (block.size, block.pool.is_small);
-        self.stats.allocation.decrease(is_small, 1);
-        self.stats.allocated_bytes.decrease(is_small, size as i64);
+        self.usage.wait(block.pool.is_small, block.size);
     }
 
     /// Frees a block that no other stream uses and that is not kept whole, with no word to anybody.
@@ -53,57 +51,90 @@ impl DeviceState {
         if self.owned == 0 && self.is_closed { self.keepalive.take() } else { None }
     }
 
-    /// Makes a block that nobody holds and no stream uses free, and merges it with free neighbours.
+    /// Makes a block that nobody holds and no stream uses free, and merges it with free neighbours. Its id is stale
+    /// from here on.
     pub(crate) fn free_block(&mut self, id: BlockId) {
         debug_assert!(self.blocks[id].is_free());
         if self.policy_takes_back(id) {
             return;
         }
-        let block = &mut self.blocks[id];
-        let (size, requested, pool) = (block.size as i64, block.requested as i64, block.pool);
-        let (is_small, is_expandable) = (pool.is_small, block.expandable.is_some());
-        let (ptr, stream) = (block.ptr, block.stream);
-        block.requested = 0;
-        self.record(TraceAction::FreeCompleted, pool, ptr, requested as u64, stream);
+        let block = &self.blocks[id];
+        let (size, requested, pool) = (block.size, block.requested, block.pool);
+        let (ptr, stream, is_expandable) = (block.ptr, block.stream, block.expandable.is_some());
+        self.record(TraceAction::FreeCompleted, pool, ptr, requested, stream);
         if !self.graph_uses.is_empty() {
             self.graph_uses.remove(&id);
         }
-
-        let (mut split_blocks, mut split_bytes) = self.merge_neighbours(id);
-        self.insert_free(id);
-        let block = &self.blocks[id];
-        if block.is_split() {
-            split_blocks += 1;
-            split_bytes += block.size as i64;
-        }
-        let stats = &mut self.stats;
+        let split = self.join(id.index);
         if !is_expandable {
-            stats.inactive_split.change(is_small, split_blocks);
-            stats.inactive_split_bytes.change(is_small, split_bytes);
+            self.usage.change_split(pool.is_small, split);
         }
-        stats.active.decrease(is_small, 1);
-        stats.active_bytes.decrease(is_small, size);
-        stats.requested_bytes.decrease(is_small, requested);
+        self.usage.end_wait(pool.is_small, size, requested);
     }
 
-    /// Makes a block, which is in no set, one with its free neighbours that are mapped or unmapped as it is. What
-    /// that changes in the number and the bytes of free blocks.
-    pub(crate) fn merge_neighbours(&mut self, id: BlockId) -> (i64, i64) {
-        let (prev, next) = (self.blocks[id].prev, self.blocks[id].next);
+    /// Makes the block of a slot, which is mapped, used by nobody and in no set, one with its free mapped
+    /// neighbours, and puts that into the pool's set. What it adds to the number and the bytes of free blocks of
+    /// split segments. Which of the slots stays is nobody's concern: the one that moves least in the set.
+    pub(crate) fn join(&mut self, index: u32) -> (i64, i64) {
+        let Self { blocks, pools, .. } = self;
+        let block = blocks.block_mut(index);
+        debug_assert!(block.is_cached());
+        block.requested = 0;
+        let (ptr, size, prev, next) = (block.ptr, block.size, block.prev, block.next);
+        let (stream, pool) = (block.stream, &mut pools[block.pool]);
+        let searches = pool.get_free_blocks_call_count;
+        let bins = pool.free.of(stream);
+        let cached = |id: &BlockId| blocks.block(id.index).is_cached();
+        let (before, after) = (prev.filter(cached), next.filter(cached));
         let mut change = (0, 0);
-        for neighbour in [prev, next].into_iter().flatten() {
-            if let Some(subsumed) = self.try_merge(id, neighbour) {
-                change = (change.0 - 1, change.1 - subsumed as i64);
-            }
+        let mut merged = size;
+        let mut behind = next;
+        if let Some(after) = after {
+            let block = blocks.block(after.index);
+            (merged, behind) = (merged + block.size, block.next);
+            change = (-1, -(block.size as i64));
         }
-        change
+        let stays = if let Some(before) = before {
+            let block = blocks.block(before.index);
+            let (ptr, bytes) = (block.ptr, block.size);
+            change = (change.0 - 1, change.1 - bytes as i64);
+            merged += bytes;
+            if let Some(after) = after {
+                bins.remove(blocks, after.index);
+                blocks.remove_plain(after.index);
+            }
+            blocks.remove_plain(index);
+            blocks.link(Some(before), behind);
+            bins.resize(blocks, before.index, ptr, merged);
+            before.index
+        } else if let Some(after) = after {
+            blocks.remove_plain(index);
+            blocks.link(prev, Some(after));
+            bins.resize(blocks, after.index, ptr, merged);
+            after.index
+        } else {
+            bins.insert(blocks, index);
+            index
+        };
+        let block = blocks.block_mut(stays);
+        block.gc_count_base = searches;
+        if block.is_split() { (change.0 + 1, change.1 + merged as i64) } else { change }
     }
 
-    /// Makes the free neighbour `from` a part of `into`, and gives its size.
-    fn try_merge(&mut self, into: BlockId, from: BlockId) -> Option<u64> {
+    /// Makes a block, which is in no set, one with its free neighbours that are mapped or unmapped as it is. It
+    /// keeps its id.
+    pub(crate) fn merge_neighbours(&mut self, id: BlockId) {
+        let (prev, next) = (self.blocks[id].prev, self.blocks[id].next);
+        for neighbour in [prev, next].into_iter().flatten() {
+            self.try_merge(id, neighbour);
+        }
+    }
+
+    /// Makes the free neighbour `from` a part of `into`.
+    fn try_merge(&mut self, into: BlockId, from: BlockId) {
         let neighbour = &self.blocks[from];
         if !neighbour.is_free() || neighbour.mapped != self.blocks[into].mapped {
-            return None;
+            return;
         }
         if neighbour.mapped {
             self.remove_free(from);
@@ -116,16 +147,9 @@ impl DeviceState {
         block.size += size;
         if block.prev == Some(from) {
             block.ptr = ptr;
-            block.prev = prev;
-            if let Some(before) = prev {
-                self.blocks[before].next = Some(into);
-            }
+            self.blocks.link(prev, Some(into));
         } else {
-            block.next = next;
-            if let Some(after) = next {
-                self.blocks[after].prev = Some(into);
-            }
+            self.blocks.link(Some(into), next);
         }
-        Some(size)
     }
 }

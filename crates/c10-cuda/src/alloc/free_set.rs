@@ -23,15 +23,27 @@ impl FreeSet {
     /// Adds a block that is not in the set.
     #[inline]
     pub(crate) fn insert(&mut self, blocks: &mut BlockTable, id: BlockId) {
-        let stream = blocks[id].stream;
-        let at = match self.find(stream) {
-            Ok(at) => at,
-            Err(at) => {
-                self.streams.insert(at, (stream, SizeBins::new(self.order)));
-                at
-            }
-        };
-        self.streams[at].1.insert(blocks, id.index);
+        self.of(blocks[id].stream).insert(blocks, id.index);
+    }
+
+    /// The free blocks of a stream, of which there may be none.
+    #[inline]
+    pub(crate) fn of(&mut self, stream: u64) -> &mut SizeBins {
+        let at = self.find(stream).unwrap_or_else(|at| self.add(at, stream));
+        &mut self.streams[at].1
+    }
+
+    #[cold]
+    fn add(&mut self, at: usize, stream: u64) -> usize {
+        self.streams.insert(at, (stream, SizeBins::new(self.order)));
+        at
+    }
+
+    /// The free blocks of a stream, if it ever had any.
+    #[inline]
+    pub(crate) fn known(&mut self, stream: u64) -> Option<&mut SizeBins> {
+        let at = self.find(stream).ok()?;
+        Some(&mut self.streams[at].1)
     }
 
     /// Takes out a block, which is in the set as it was inserted.
@@ -64,8 +76,7 @@ impl FreeSet {
         size: u64,
         fits: impl Fn(u64) -> bool,
     ) -> Option<BlockId> {
-        let at = self.find(stream).ok()?;
-        let bins = &mut self.streams[at].1;
+        let bins = self.known(stream)?;
         let index = bins.first_from(blocks, size)?;
         let (id, block) = blocks.at(index);
         if !fits(block.size) {

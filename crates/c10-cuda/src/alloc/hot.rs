@@ -6,7 +6,8 @@
 //! long as nothing else happens on the device in between, the block need not be merged, searched for and split
 //! each time. It is *parked*: the state still says that it is handed out, and how often it went and came is a
 //! number. Whoever takes the lock by `Device::lock` finds the state *settled*, as if everything had been done
-//! step by step; only the quick paths here look before that.
+//! step by step; only the quick paths here look before that. A block that one other stream uses comes back with an
+//! event on that stream, and *waits*: it goes out again once the event has passed.
 //!
 //! The rules: a block is hot when the last thing that happened on the device was that it was found in a free set
 //! (or that it was parked and handed out again), while no history is recorded, no ages are counted, no freed block
@@ -18,6 +19,7 @@ use c10_core::reporting;
 use super::allocate::Request;
 use super::device::{DeviceState, Locked};
 use super::ids::BlockId;
+use crate::driver::{DriverError, EventHandle, StreamHandle};
 
 /// Who holds a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,17 +43,125 @@ pub(crate) struct Hot {
     /// How often it has come back and gone out again, uncounted so far.
     rounds: i64,
     holder: Holder,
-    /// Whether it has come back since.
-    is_parked: bool,
+    /// Whether a stream was named since that uses it.
+    is_used: bool,
+    place: Place,
+}
+
+/// Where a hot block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Out,
+    /// It has come back, and is free.
+    Parked,
+    /// It has come back, and waits for what a stream held then.
+    Waits {
+        event: EventHandle,
+        on: StreamHandle,
+    },
+}
+
+impl Hot {
+    /// A block that was just found in a free set and handed out, which changed the two statistics by `split`.
+    #[inline]
+    pub(crate) fn new(
+        id: BlockId,
+        ptr: u64,
+        requested: u64,
+        stream: u64,
+        split: (i64, i64),
+        holder: Holder,
+    ) -> Self {
+        Self { id, ptr, requested, stream, split, rounds: 0, holder, is_used: false, place: Place::Out }
+    }
+}
+
+impl Hot {
+    #[inline]
+    fn is_for(&self, requested: u64, stream: u64, holder: Holder) -> bool {
+        self.requested == requested && self.stream == stream && self.holder == holder
+    }
+
+    #[inline]
+    fn go_out(&mut self) -> (BlockId, u64) {
+        self.place = Place::Out;
+        self.rounds += 1;
+        (self.id, self.ptr)
+    }
 }
 
 impl Locked<'_> {
+    /// Takes the hot block back from its owner, which one stream uses, to wait for that stream. Where it is not so
+    /// simple the state is settled, and it says that it did not.
+    pub(crate) fn park_used(&mut self) -> bool {
+        let is_last = self.owned == 1 && self.is_closed;
+        let Some(id) = self.hot.as_ref().map(|hot| hot.id) else { return false };
+        let uses = self.blocks.block(id.index).stream_uses.as_slice();
+        let is_simple = self.is_plain && !self.device.captures_under_way() && !reporting::is_observed();
+        let (false, true, &[on]) = (is_last, is_simple, uses) else {
+            self.settle();
+            return false;
+        };
+        self.owned -= 1;
+        let recorded = self.record_event(on);
+        match (recorded, &mut self.hot) {
+            (Ok(event), Some(hot)) => {
+                hot.is_used = false;
+                hot.place = Place::Waits { event, on };
+                self.blocks.block_mut(id.index).stream_uses.clear();
+            }
+            (Ok(event), None) => self.idle_events.keep(event),
+            (Err(error), _) => {
+                self.settle();
+                self.end_hold(id);
+                self.refuse_event(id, error);
+            }
+        }
+        true
+    }
+
+    /// The hot block and its address, if the request is the one it was found for and what it waited for has passed;
+    /// or where that has not, another free block. The state is settled where it gives none.
+    ///
+    /// # Errors
+    /// What the driver reports of the event.
+    pub(crate) fn take_waited(
+        &mut self,
+        requested: u64,
+        stream: u64,
+    ) -> Result<Option<(BlockId, u64)>, DriverError> {
+        let is_it = |hot: &&Hot| hot.is_for(requested, stream, Holder::Owner);
+        let waits = self.hot.as_ref().filter(is_it).map(|hot| hot.place);
+        let (Some(Place::Waits { event, .. }), true, false, false) =
+            (waits, self.is_plain, self.device.captures_under_way(), reporting::is_observed())
+        else {
+            self.settle();
+            return Ok(None);
+        };
+        match self.driver().event_query(event) {
+            Ok(true) => {
+                self.idle_events.keep(event);
+                Ok(self.hot.as_mut().map(Hot::go_out))
+            }
+            // It is the only one that waits, so that there is nothing more to look at.
+            Ok(false) => {
+                self.settle();
+                self.has_polled = true;
+                Ok(self.malloc_plain(requested, stream))
+            }
+            Err(error) => {
+                self.settle();
+                Err(error)
+            }
+        }
+    }
+
     /// Notes that a block was found in a free set for the request and is handed out; `split_before` are the two
     /// statistics before it was.
     #[inline]
     pub(crate) fn set_hot(&mut self, id: BlockId, request: &Request, split_before: (i64, i64)) {
         let ages = self.limit.is_some() && self.config.garbage_collection_threshold > 0.0;
-        let waits = self.queued_events > 0 || !self.unrecorded.is_empty() || !self.deferred.is_empty();
+        let waits = self.has_waiting();
         // Another thread's request, or one in a capture, may be for another pool.
         let is_scoped = !self.pools.scopes.is_empty() || self.active_captures > 0;
         let block = &self.blocks[id];
@@ -61,17 +171,9 @@ impl Locked<'_> {
         if ages || waits || is_scoped || self.device.watched || self.trace.is_on() || is_whole || is_counted {
             return;
         }
-        let (count, bytes) = self.split_now();
-        self.hot = Some(Hot {
-            id,
-            ptr,
-            requested: request.requested,
-            stream: request.stream,
-            split: (count - split_before.0, bytes - split_before.1),
-            rounds: 0,
-            holder: Holder::Owner,
-            is_parked: false,
-        });
+        let (count, bytes) = self.usage.split_now();
+        let split = (count - split_before.0, bytes - split_before.1);
+        self.hot = Some(Hot::new(id, ptr, request.requested, request.stream, split, Holder::Owner));
     }
 }
 
@@ -93,13 +195,13 @@ impl DeviceState {
         holder: Holder,
     ) -> Option<(BlockId, u64)> {
         let hot = self.hot.as_mut()?;
-        let is_it = hot.is_parked && hot.requested == requested && hot.stream == stream;
-        if !is_it || hot.holder != holder || reporting::is_observed() {
+        if !matches!(hot.place, Place::Parked)
+            || !hot.is_for(requested, stream, holder)
+            || reporting::is_observed()
+        {
             return None;
         }
-        hot.is_parked = false;
-        hot.rounds += 1;
-        Some((hot.id, hot.ptr))
+        Some(hot.go_out())
     }
 
     /// Parks the block of a slot, which its owner gives back, if it is the hot one.
@@ -121,48 +223,76 @@ impl DeviceState {
     #[inline]
     fn park(&mut self, is_it: impl Fn(&Hot) -> bool) -> bool {
         match &mut self.hot {
-            Some(hot) if !hot.is_parked && is_it(hot) && !reporting::is_observed() => {
-                hot.is_parked = true;
+            Some(hot)
+                if matches!(hot.place, Place::Out)
+                    && !hot.is_used
+                    && is_it(hot)
+                    && !reporting::is_observed() =>
+            {
+                hot.place = Place::Parked;
                 true
             }
             _ => false,
         }
     }
 
-    /// The current `inactive_split` and `inactive_split_bytes`.
+    /// Notes that a stream uses the block in a slot, if it is the hot one and a `DataPtr` holds it. Says whether it
+    /// is.
     #[inline]
-    pub(crate) fn split_now(&self) -> (i64, i64) {
-        (self.stats.inactive_split.all.current, self.stats.inactive_split_bytes.all.current)
+    pub(crate) fn use_hot(&mut self, index: u32) -> bool {
+        match &mut self.hot {
+            Some(hot)
+                if hot.id.index == index
+                    && matches!(hot.place, Place::Out)
+                    && hot.holder == Holder::Owner =>
+            {
+                hot.is_used = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the hot block has come back and waits for a stream.
+    #[inline]
+    pub(crate) fn is_hot_waiting(&self) -> bool {
+        self.hot.as_ref().is_some_and(|hot| matches!(hot.place, Place::Waits { .. }))
+    }
+
+    /// Whether the block in a slot is the hot one, and streams use it.
+    #[inline]
+    pub(crate) fn is_hot_and_used(&self, index: u32) -> bool {
+        self.hot.as_ref().is_some_and(|hot| hot.is_used && hot.id.index == index)
     }
 
     /// Counts what the hot block did, and frees it if it is parked. There is none from here on.
     #[inline]
     pub(crate) fn settle(&mut self) {
         if let Some(hot) = &self.hot {
-            if hot.is_parked || hot.rounds > 0 {
+            if !matches!(hot.place, Place::Out) || hot.rounds > 0 {
                 self.settle_hot();
             }
             self.hot = None;
         }
     }
 
+    #[cold]
     fn settle_hot(&mut self) {
         let Some(hot) = self.hot.take() else { return };
         let block = &self.blocks[hot.id];
-        let (is_small, size, requested) = (block.pool.is_small, block.size as i64, block.requested as i64);
-        let stats = &mut self.stats;
-        stats.allocation.repeat(is_small, 1, hot.rounds);
-        stats.allocated_bytes.repeat(is_small, size, hot.rounds);
-        stats.active.repeat(is_small, 1, hot.rounds);
-        stats.active_bytes.repeat(is_small, size, hot.rounds);
-        stats.requested_bytes.repeat(is_small, requested, hot.rounds);
-        stats.inactive_split.repeat(is_small, hot.split.0, hot.rounds);
-        stats.inactive_split_bytes.repeat(is_small, hot.split.1, hot.rounds);
-        if hot.is_parked {
-            if hot.holder == Holder::Raw {
-                self.raw.remove(&hot.ptr);
+        self.usage.repeat(block.pool.is_small, (block.size, block.requested), hot.split, hot.rounds);
+        match hot.place {
+            Place::Out => {}
+            Place::Parked => {
+                if hot.holder == Holder::Raw {
+                    self.raw.remove(hot.ptr);
+                }
+                self.free_unused(hot.id);
             }
-            self.free_unused(hot.id);
+            Place::Waits { event, on } => {
+                self.end_hold(hot.id);
+                self.wait_for(hot.id, on, event);
+            }
         }
     }
 }

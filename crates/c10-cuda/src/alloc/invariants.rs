@@ -125,9 +125,9 @@ impl DeviceState {
             let block = self.blocks.get(*id);
             assert!(block.is_some_and(|block| !block.is_free()), "I4: {block:?} is free and used by a graph");
         }
-        for (address, id) in &self.raw {
-            let block = &self.blocks[*id];
-            assert!(block.allocated && block.ptr == *address, "I4: {block:?} was given out at {address:#x}");
+        for (address, id) in self.raw.iter() {
+            let block = &self.blocks[id];
+            assert!(block.allocated && block.ptr == address, "I4: {block:?} was given out at {address:#x}");
         }
     }
 
@@ -185,7 +185,7 @@ impl DeviceState {
             sums.segment.increase(false, 1);
             sums.reserved_bytes.increase(false, (end - start) as i64);
         }
-        for ((name, kept), (_, sum)) in self.stats.arrays().into_iter().zip(sums.arrays()) {
+        for ((name, kept), (_, sum)) in self.device_stats().arrays().into_iter().zip(sums.arrays()) {
             let current = |array: &StatArray| [array.all.current, array.small.current, array.large.current];
             assert_eq!(current(kept), current(sum), "I5: {name}");
         }

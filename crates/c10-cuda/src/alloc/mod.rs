@@ -40,6 +40,7 @@ mod allocate_at;
 mod split;
 mod free;
 mod hot;
+mod plain;
 mod stream_use;
 mod stream_end;
 mod capture;
@@ -54,6 +55,7 @@ mod oom;
 mod callbacks;
 mod report;
 mod address_map;
+mod raw_table;
 mod raw;
 mod uncached;
 mod async_pool;
@@ -62,6 +64,7 @@ mod suspend;
 mod fraction;
 mod queries;
 mod stats;
+mod usage;
 mod summary;
 mod memory_stats;
 mod snapshot;
@@ -94,13 +97,14 @@ use std::ptr;
 
 use c10_core::{DataPtr, DeviceIndex};
 
-use crate::config::{Backend, Config};
+use crate::config::{Backend, Config, PinnedConfig};
 use crate::driver::{DevicePtr, Driver, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
+use crate::pinned::PinnedAllocator;
 use crate::runtime::Runtime;
 use crate::stream::{AsStream, StreamUser};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Arc, Mutex, Weak};
+use crate::sync::{Arc, Mutex, OnceLock, Weak};
 
 use address_map::AddressMap;
 use async_pool::AsyncPool;
@@ -132,6 +136,8 @@ struct Inner {
     async_pool: Option<Arc<AsyncPool>>,
     /// The number of the next pool that is named here.
     next_pool: AtomicU64,
+    /// Host memory that graphs' random state is copied from; made when it is first needed.
+    staging: OnceLock<PinnedAllocator>,
 }
 
 impl CachingAllocator {
@@ -161,6 +167,7 @@ impl CachingAllocator {
             enabled: AtomicBool::new(!config.no_caching && !is_async),
             async_pool,
             next_pool: AtomicU64::new(1),
+            staging: OnceLock::new(),
             runtime,
             config,
         };
@@ -183,6 +190,15 @@ impl CachingAllocator {
     /// The runtime whose current devices and streams it uses.
     pub fn runtime(&self) -> &Runtime {
         &self.0.runtime
+    }
+
+    /// Pinned memory for what graphs copy at each replay.
+    pub(crate) fn staging(&self) -> Result<&PinnedAllocator> {
+        if let Some(made) = self.0.staging.get() {
+            return Ok(made);
+        }
+        let made = PinnedAllocator::new(self.runtime().clone(), PinnedConfig::default())?;
+        Ok(self.0.staging.get_or_init(|| made))
     }
 
     /// Its settings.
@@ -219,12 +235,35 @@ impl CachingAllocator {
         }
         let caller = device.contexts.gather(RecordContext::State);
         let mut guard = device.lock_unsettled();
-        if caller.is_none()
-            && let Some((id, address)) = guard.take_parked(bytes, stream.raw, Holder::Owner)
-        {
-            return Ok(guard.own(device, id, address));
+        if caller.is_none() {
+            if let Some((id, address)) = guard.take_parked(bytes, stream.raw, Holder::Owner) {
+                return Ok(guard.own(device, id, address));
+            }
+            if !guard.is_hot_waiting()
+                && let Some((id, address)) = guard.take_plain(bytes, stream.raw, Holder::Owner)
+            {
+                return Ok(guard.own(device, id, address));
+            }
         }
-        let (mut locked, id) = self.obtain(device.settled(guard), caller, bytes, stream.raw)?;
+        self.allocate_slowly(device.unsettled(guard), device, caller, bytes, stream)
+    }
+
+    /// As [`allocate_for`](Self::allocate_for), for whatever has to look further.
+    #[inline(never)]
+    fn allocate_slowly<'a>(
+        &self,
+        mut locked: Locked<'a>,
+        device: &'a Arc<Device>,
+        caller: Option<Context>,
+        bytes: u64,
+        stream: StreamHandle,
+    ) -> Result<DataPtr> {
+        if caller.is_some() {
+            locked.settle();
+        } else if let Some((id, address)) = locked.take_waited(bytes, stream.raw)? {
+            return Ok(locked.own(device, id, address));
+        }
+        let (mut locked, id) = self.obtain(locked, caller, bytes, stream.raw)?;
         let (address, reported) = handed_out(&locked, id);
         let ptr = locked.own(device, id, address);
         drop(locked);
@@ -245,6 +284,7 @@ impl CachingAllocator {
     }
 
     /// A block that is handed out, and the lock under which it is still only ours.
+    #[inline]
     fn obtain<'a>(
         &self,
         mut locked: Locked<'a>,
@@ -252,7 +292,9 @@ impl CachingAllocator {
         bytes: u64,
         stream: u64,
     ) -> Result<(Locked<'a>, BlockId)> {
-        locked.trace.set_caller(caller);
+        if caller.is_some() {
+            locked.trace.set_caller(caller);
+        }
         match locked.malloc(bytes, stream, &self.0.callbacks) {
             Ok(id) => Ok((locked, id)),
             Err(refused) => Err(oom::refuse(locked, refused, &self.0.callbacks)),
@@ -437,12 +479,16 @@ impl fmt::Debug for CachingAllocator {
 
 /// Notes that a stream uses the block in a slot, whose context is out.
 fn record_use(device: &Device, index: u32, stream: StreamHandle) -> Result<()> {
+    if device.lock_unsettled().record_use_plain(index, stream) {
+        return Ok(());
+    }
     let mut locked = device.lock();
     let id = locked.blocks.id_at(index).expect("a context is out, so its slot holds a block");
     Ok(locked.record_stream(id, stream)?)
 }
 
 /// What observers are told of a new block, and its address.
+#[inline]
 fn handed_out(locked: &Locked<'_>, id: BlockId) -> (u64, Reported) {
     locked.tell_handed_out(id);
     let block = &locked.blocks[id];

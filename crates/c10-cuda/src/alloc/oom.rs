@@ -134,7 +134,7 @@ fn numbers(locked: &Locked<'_>, request: &Request) -> Result<OutOfMemory, Driver
         device_total: total,
         device_free: free,
         allowed: locked.limit,
-        allocated: locked.stats.allocated_bytes.all.current as u64,
+        allocated: locked.usage.allocated_bytes(),
         private,
         reserved: locked.stats.reserved_bytes.all.current as u64,
     })

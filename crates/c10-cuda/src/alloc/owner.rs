@@ -12,8 +12,8 @@ use std::ptr::{self, NonNull};
 
 use c10_core::data_ptr::{DataPtr, DeleterEntry};
 
-use super::context::RecordContext;
-use super::device::{Device, DeviceState};
+use super::context::{Context, RecordContext};
+use super::device::{Device, DeviceState, Locked};
 use super::ids::BlockId;
 use crate::sync::Arc;
 
@@ -39,17 +39,26 @@ unsafe impl Send for OwnerTable {}
 
 impl OwnerTable {
     /// The context for the block in slot `index` of `device`.
+    #[inline]
     pub(crate) fn context(&mut self, device: &Arc<Device>, index: u32) -> *mut c_void {
         let (chunk, at) = (index as usize / CHUNK, index as usize % CHUNK);
-        while self.chunks.len() <= chunk {
-            let first = self.chunks.len() * CHUNK;
-            let device = Arc::as_ptr(device);
-            let records = Box::new(std::array::from_fn(|i| Record { device, index: (first + i) as u32 }));
-            self.chunks.push(NonNull::from(Box::leak(records)));
+        if self.chunks.len() <= chunk {
+            self.grow(device, chunk);
         }
         let records: *mut Record = self.chunks[chunk].as_ptr().cast();
         // SAFETY: `at` is below the chunk's length.
         unsafe { records.add(at) }.cast()
+    }
+
+    /// Makes the records up to a chunk.
+    #[cold]
+    fn grow(&mut self, device: &Arc<Device>, chunk: usize) {
+        let device = Arc::as_ptr(device);
+        while self.chunks.len() <= chunk {
+            let first = self.chunks.len() * CHUNK;
+            let records = Box::new(std::array::from_fn(|i| Record { device, index: (first + i) as u32 }));
+            self.chunks.push(NonNull::from(Box::leak(records)));
+        }
     }
 }
 
@@ -75,6 +84,7 @@ pub(crate) fn block_of(ptr: &DataPtr) -> Option<(&Device, u32)> {
 
 impl DeviceState {
     /// The owner of a block that has just been handed out.
+    #[inline]
     pub(crate) fn own(&mut self, device: &Arc<Device>, id: BlockId, address: u64) -> DataPtr {
         if self.keepalive.is_none() {
             self.keepalive = Some(Arc::clone(device));
@@ -95,12 +105,31 @@ unsafe fn run(context: *mut c_void) {
     let device = unsafe { &*record.device };
     let caller = device.contexts.gather(RecordContext::All);
     let mut guard = device.lock_unsettled();
-    if caller.is_none() && guard.park_owned(record.index) {
-        return;
+    if caller.is_none() {
+        if guard.park_owned(record.index) {
+            return;
+        }
+        if !guard.is_hot_and_used(record.index) && guard.free_plain_owned(record.index) {
+            return;
+        }
     }
-    let mut locked = device.settled(guard);
-    locked.trace.set_caller(caller);
-    let id = locked.blocks.id_at(record.index).expect("a context is out, so its slot holds a block");
+    run_slowly(device.unsettled(guard), record.index, caller);
+}
+
+/// Frees the block in a slot, where that is not done quickly.
+#[inline(never)]
+fn run_slowly(mut locked: Locked<'_>, index: u32, caller: Option<Context>) {
+    if caller.is_some() {
+        locked.settle();
+        locked.trace.set_caller(caller);
+    } else if locked.is_hot_and_used(index) {
+        if locked.park_used() {
+            return;
+        }
+    } else {
+        locked.settle();
+    }
+    let id = locked.blocks.id_at(index).expect("a context is out, so its slot holds a block");
     let freed = locked.free(id);
     let last = locked.disown();
     drop(locked);

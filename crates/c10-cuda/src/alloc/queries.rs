@@ -8,6 +8,7 @@ use super::policy::planned::Arena;
 use super::{CachingAllocator, DeviceStats, History, MempoolId, Snapshot, TraceTracker, memory_summary, oom};
 use crate::driver::{DevicePtr, DriverError, MemoryInfo, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
+use crate::sync::lock;
 
 /// # Errors
 /// All calls that name a device return [`ErrorKind::InvalidArgument`] when
@@ -25,7 +26,9 @@ impl CachingAllocator {
 
     /// Zeroes what only grows (`torch.cuda.reset_accumulated_memory_stats`).
     pub fn reset_accumulated_stats(&self, device: DeviceIndex) -> Result<()> {
-        self.device(device)?.lock().stats.reset_accumulated();
+        let mut locked = self.device(device)?.lock();
+        locked.stats.reset_accumulated();
+        locked.usage.reset_accumulated();
         Ok(())
     }
 
@@ -34,7 +37,11 @@ impl CachingAllocator {
         let own = self.device(device)?;
         match &self.0.async_pool {
             Some(pool) => pool.reset_peak_stats(device)?,
-            None => own.lock().stats.reset_peak(),
+            None => {
+                let mut locked = own.lock();
+                locked.stats.reset_peak();
+                locked.usage.reset_peak();
+            }
         }
         Ok(())
     }
@@ -62,8 +69,7 @@ impl CachingAllocator {
     /// [`memory_allocated`](Self::memory_allocated) and [`memory_reserved`](Self::memory_reserved) at one time.
     pub fn memory_in_use(&self, device: DeviceIndex) -> Result<(u64, u64)> {
         let locked = self.device(device)?.lock();
-        let stats = &locked.stats;
-        Ok((stats.allocated_bytes.all.current as u64, stats.reserved_bytes.all.current as u64))
+        Ok((locked.usage.allocated_bytes(), locked.stats.reserved_bytes.all.current as u64))
     }
 
     /// What the driver says of the device's memory (`torch.cuda.mem_get_info`). What is in use and not
@@ -116,6 +122,18 @@ impl CachingAllocator {
         let found = self.find_raw(ptr);
         let (locked, id) = found.ok_or_else(|| oom::foreign("base_allocation_raw", &ptr.to_string()))?;
         locked.segment_of(id)
+    }
+
+    /// The device of memory of a raw call.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] for an address that no raw call gave out, or that has been given back.
+    pub fn device_of_raw(&self, ptr: DevicePtr) -> Result<DeviceIndex> {
+        let of_pool = self.0.async_pool.as_ref().and_then(|pool| pool.device_of(ptr));
+        let cached = || self.find_raw(ptr).map(|(locked, _)| locked.device.index);
+        let uncached = || lock(&self.0.uncached).get(&ptr.0).copied();
+        let found = of_pool.or_else(cached).or_else(uncached);
+        found.ok_or_else(|| oom::foreign("device_of_raw", &ptr.to_string()))
     }
 
     /// All segments and blocks, and what was recorded, if that is asked for; the devices one after the other.
@@ -194,7 +212,7 @@ impl CachingAllocator {
         let own = self.device(device)?;
         match &self.0.async_pool {
             Some(pool) => Ok(look(&pool.stats(device)?)),
-            None => Ok(look(&own.lock().stats)),
+            None => Ok(look(&own.lock().device_stats())),
         }
     }
 }

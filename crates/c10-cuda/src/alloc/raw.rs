@@ -1,7 +1,7 @@
 #![expect(unsafe_code, reason = "declares the raw calls, which take addresses back, as unsafe fn")]
 //! The raw calls: addresses that the caller gives back by hand.
 
-use super::context::RecordContext;
+use super::context::{Context, RecordContext};
 use super::device::Locked;
 use super::hot::Holder;
 use super::ids::BlockId;
@@ -29,6 +29,7 @@ impl CachingAllocator {
         self.raw_alloc_for(bytes, self.0.runtime.owning_handle(stream)?)
     }
 
+    #[inline]
     fn raw_alloc_for(&self, bytes: u64, stream: StreamHandle) -> Result<DevicePtr> {
         let device = self.device(stream.device)?;
         if bytes == 0 {
@@ -44,15 +45,29 @@ impl CachingAllocator {
         }
         let caller = device.contexts.gather(RecordContext::State);
         let mut guard = device.lock_unsettled();
-        if caller.is_none()
-            && let Some((_, address)) = guard.take_parked(bytes, stream.raw, Holder::Raw)
-        {
-            return Ok(DevicePtr(address));
+        if caller.is_none() {
+            if let Some((_, address)) = guard.take_parked(bytes, stream.raw, Holder::Raw) {
+                return Ok(DevicePtr(address));
+            }
+            if let Some((id, address)) = guard.take_plain(bytes, stream.raw, Holder::Raw) {
+                guard.raw.insert(address, id);
+                return Ok(DevicePtr(address));
+            }
         }
-        let (mut locked, id) = self.obtain(device.settled(guard), caller, bytes, stream.raw)?;
+        self.raw_alloc_slowly(device.settled(guard), caller, bytes, stream)
+    }
+
+    #[inline(never)]
+    fn raw_alloc_slowly(
+        &self,
+        locked: Locked<'_>,
+        caller: Option<Context>,
+        bytes: u64,
+        stream: StreamHandle,
+    ) -> Result<DevicePtr> {
+        let (mut locked, id) = self.obtain(locked, caller, bytes, stream.raw)?;
         let (address, reported) = handed_out(&locked, id);
-        let before = locked.raw.insert(address, id);
-        debug_assert!(before.is_none(), "live blocks have different addresses");
+        locked.raw.insert(address, id);
         locked.hold_raw();
         drop(locked);
         reported.report();
@@ -77,18 +92,26 @@ impl CachingAllocator {
         }
         let current = self.0.devices.get(usize::from(self.0.runtime.current().device));
         let caller = current.and_then(|device| device.contexts.gather(RecordContext::All));
-        let first = match current {
-            Some(device) => {
-                let mut guard = device.lock_unsettled();
-                if caller.is_none() && guard.park_raw(ptr.0) {
-                    return Ok(());
-                }
-                raw_block(device.settled(guard), ptr)
+        if let Some(device) = current
+            && caller.is_none()
+        {
+            let mut guard = device.lock_unsettled();
+            if guard.park_raw(ptr.0) || guard.free_plain_raw(ptr.0) {
+                return Ok(());
             }
-            None => None,
-        };
-        if let Some((mut locked, id)) = first.or_else(|| self.find_raw(ptr)) {
-            locked.raw.remove(&ptr.0);
+        }
+        // SAFETY: the caller promises the same.
+        unsafe { self.raw_delete_slowly(ptr, caller) }
+    }
+
+    /// As [`raw_delete`](Self::raw_delete), for whatever has to look further.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(never)]
+    unsafe fn raw_delete_slowly(&self, ptr: DevicePtr, caller: Option<Context>) -> Result<()> {
+        if let Some((mut locked, id)) = self.find_raw(ptr) {
+            locked.raw.remove(ptr.0);
             locked.trace.set_caller(caller);
             let freed = locked.free(id);
             drop(locked);
@@ -134,6 +157,6 @@ impl CachingAllocator {
 
 /// The block at an address that a raw call gave out, with its device.
 fn raw_block(locked: Locked<'_>, ptr: DevicePtr) -> Option<(Locked<'_>, BlockId)> {
-    let id = locked.raw.get(&ptr.0).copied()?;
+    let id = locked.raw.get(ptr.0)?;
     Some((locked, id))
 }

@@ -32,7 +32,7 @@ fn event(state: &DeviceState, address: u64, bytes: i64) -> MemoryEvent {
     MemoryEvent {
         address: address as usize,
         bytes,
-        total_allocated: state.stats.allocated_bytes.all.current as u64,
+        total_allocated: state.usage.allocated_bytes(),
         total_reserved: state.stats.reserved_bytes.all.current as u64,
         device: Device::cuda(state.index),
     }

@@ -219,8 +219,7 @@ impl DeviceState {
         let block = &self.blocks[id];
         let (is_split, is_small, size) = (block.is_split(), block.pool.is_small, block.size as i64);
         if is_split && block.expandable.is_none() {
-            self.stats.inactive_split.increase(is_small, 1);
-            self.stats.inactive_split_bytes.increase(is_small, size);
+            self.usage.change_split(is_small, (1, size));
         }
         self.insert_free(id);
     }

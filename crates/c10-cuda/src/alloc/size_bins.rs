@@ -24,6 +24,20 @@ struct Key {
     ptr: u64,
 }
 
+impl Key {
+    /// Whether it comes before another: what `<` says, with the fewest comparisons.
+    #[inline]
+    fn precedes(&self, other: &Self) -> bool {
+        if self.size != other.size {
+            self.size < other.size
+        } else if self.tie != other.tie {
+            self.tie < other.tie
+        } else {
+            self.ptr < other.ptr
+        }
+    }
+}
+
 /// Bins of exactly one size.
 const EXACT: usize = 128;
 /// Bins for each power of two after those.
@@ -34,12 +48,14 @@ const WORDS: usize = BINS.div_ceil(64);
 /// A bin with more blocks than this is a tree.
 const LONG: u32 = 24;
 
+const _: () = assert!(BINS <= u16::MAX as usize);
 const _: () = assert!(WORDS <= 64, "one word says which words hold anything");
 
 /// Free blocks in order, by slot of their table, which every call is given.
 #[derive(Debug)]
 pub(crate) struct SizeBins {
-    order: OrderOfEquals,
+    /// All ones where equals are ordered by registration, and 0 where by address alone.
+    ties: u64,
     /// Which words of `words` are not 0.
     summary: u64,
     /// Which bins hold anything.
@@ -48,7 +64,6 @@ pub(crate) struct SizeBins {
     /// The trees of long bins, and the vacant places among them.
     trees: Vec<BTreeSet<(Key, u32)>>,
     vacant_trees: Vec<u32>,
-    len: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -61,41 +76,48 @@ struct Bin {
 
 impl SizeBins {
     pub(crate) fn new(order: OrderOfEquals) -> Self {
+        let ties = match order {
+            OrderOfEquals::Registration => u64::MAX,
+            OrderOfEquals::Address => 0,
+        };
         Self {
-            order,
+            ties,
             summary: 0,
             words: [0; WORDS],
             bins: Box::new([Bin { first: NOWHERE, len: 0, is_tree: false }; BINS]),
             trees: Vec::new(),
             vacant_trees: Vec::new(),
-            len: 0,
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.bins.iter().map(|bin| bin.len as usize).sum()
     }
 
     /// Adds the block of a slot, which is not there.
     #[inline]
     pub(crate) fn insert(&mut self, blocks: &mut BlockTable, index: u32) {
-        let key = self.key(blocks.at(index).1);
-        let at = bin_of(key.size);
-        self.len += 1;
+        self.insert_at(blocks, index, bin_of(blocks.block(index).size));
+    }
+
+    #[inline]
+    fn insert_at(&mut self, blocks: &mut BlockTable, index: u32, at: usize) {
         let bin = &mut self.bins[at];
         bin.len += 1;
         if bin.len == 1 {
             bin.first = index;
-            *blocks.links(index) = Links { prev: NOWHERE, next: NOWHERE };
+            blocks.set_place(index, at as u16, Links { prev: NOWHERE, next: NOWHERE });
             self.words[at / 64] |= 1 << (at % 64);
             self.summary |= 1 << (at / 64);
         } else {
-            self.insert_among(blocks, index, key, at);
+            self.insert_among(blocks, index, at);
         }
     }
 
-    fn insert_among(&mut self, blocks: &mut BlockTable, index: u32, key: Key, at: usize) {
+    fn insert_among(&mut self, blocks: &mut BlockTable, index: u32, at: usize) {
+        let key = self.key(blocks.block(index));
         let bin = self.bins[at];
+        blocks.set_place(index, at as u16, Links { prev: NOWHERE, next: NOWHERE });
         if bin.is_tree {
             self.trees[bin.first as usize].insert((key, index));
             return;
@@ -106,7 +128,7 @@ impl SizeBins {
             return;
         }
         let (mut prev, mut next) = (NOWHERE, bin.first);
-        while next != NOWHERE && self.key(blocks.at(next).1) < key {
+        while next != NOWHERE && self.key(blocks.block(next)).precedes(&key) {
             (prev, next) = (next, blocks.links_of(next).next);
         }
         *blocks.links(index) = Links { prev, next };
@@ -120,15 +142,13 @@ impl SizeBins {
     }
 
     /// Takes the block of a slot out, which is there under the key it was inserted with.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove(&mut self, blocks: &mut BlockTable, index: u32) {
-        let block = blocks.at(index).1;
-        let at = bin_of(block.size);
+        let at = blocks.bin_of(index);
         let bin = &mut self.bins[at];
-        self.len -= 1;
         bin.len -= 1;
         if bin.is_tree {
-            let key = self.key(block);
+            let key = self.key(blocks.block(index));
             self.remove_from_tree(blocks, index, key, at);
             return;
         }
@@ -148,6 +168,34 @@ impl SizeBins {
                 self.summary &= !(1 << (at / 64));
             }
         }
+    }
+
+    /// Gives the block of a slot, which is there, another place and size. Where that changes nothing in the order it
+    /// stays as it stands.
+    #[inline]
+    pub(crate) fn resize(&mut self, blocks: &mut BlockTable, index: u32, ptr: u64, size: u64) {
+        let at = bin_of(size);
+        let block = blocks.block(index);
+        let bin = self.bins[at];
+        let stays = blocks.bin_of(index) == at && !bin.is_tree && {
+            let key = Key { size, ptr, ..self.key(block) };
+            bin.len == 1 || self.is_between(blocks, index, key)
+        };
+        if !stays {
+            self.remove(blocks, index);
+        }
+        let block = blocks.block_mut(index);
+        (block.ptr, block.size) = (ptr, size);
+        if !stays {
+            self.insert_at(blocks, index, at);
+        }
+    }
+
+    /// Whether the block of a slot, which is in a list, would stand there under another key too.
+    fn is_between(&self, blocks: &BlockTable, index: u32, key: Key) -> bool {
+        let Links { prev, next } = blocks.links_of(index);
+        (prev == NOWHERE || self.key(blocks.block(prev)).precedes(&key))
+            && (next == NOWHERE || key.precedes(&self.key(blocks.block(next))))
     }
 
     #[cold]
@@ -305,11 +353,7 @@ impl SizeBins {
 
     #[inline]
     fn key(&self, block: &Block) -> Key {
-        let tie = match self.order {
-            OrderOfEquals::Registration => block.registration,
-            OrderOfEquals::Address => 0,
-        };
-        Key { size: block.size, tie, ptr: block.ptr }
+        Key { size: block.size, tie: block.registration & self.ties, ptr: block.ptr }
     }
 }
 

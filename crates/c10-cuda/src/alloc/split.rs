@@ -1,7 +1,6 @@
 //! When a block is split, and how (`should_split`, `alloc_found_block`).
 
 use super::allocate::Request;
-use super::block::Block;
 use super::device::DeviceState;
 use super::ids::BlockId;
 use super::size::{MIN_BLOCK_SIZE, SMALL_SIZE};
@@ -30,43 +29,21 @@ impl DeviceState {
     /// Makes a block of the first `size` bytes of one that is in no set, and gives it; the rest keeps the id.
     pub(crate) fn cut_front(&mut self, id: BlockId, size: u64) -> BlockId {
         let rest = &mut self.blocks[id];
-        let front = Block {
-            prev: rest.prev,
-            next: Some(id),
-            mapped: rest.mapped,
-            expandable: rest.expandable,
-            ..Block::new(rest.ptr, size, rest.stream, rest.registration, rest.pool)
-        };
+        let ptr = rest.ptr;
         rest.ptr += size;
         rest.size -= size;
-        let before = front.prev;
-        let front = self.blocks.insert(front);
-        self.blocks[id].prev = Some(front);
-        if let Some(before) = before {
-            self.blocks[before].next = Some(front);
-        }
-        front
+        self.blocks.insert_before(id.index, ptr, size)
     }
 
     /// Makes a block of all but the first `size` bytes of one that is in no set, and gives it; the front keeps the
     /// id.
     pub(crate) fn cut_behind(&mut self, id: BlockId, size: u64) -> BlockId {
         let front = &mut self.blocks[id];
-        let (ptr, bytes) = (front.ptr + size, front.size - size);
-        let rest = Block {
-            prev: Some(id),
-            next: front.next,
-            mapped: front.mapped,
-            expandable: front.expandable,
-            ..Block::new(ptr, bytes, front.stream, front.registration, front.pool)
-        };
+        let (ptr, bytes, behind) = (front.ptr + size, front.size - size, front.next);
         front.size = size;
-        let behind = rest.next;
-        let rest = self.blocks.insert(rest);
-        self.blocks[id].next = Some(rest);
-        if let Some(behind) = behind {
-            self.blocks[behind].prev = Some(rest);
-        }
+        let rest = self.blocks.insert_like(id.index, ptr, bytes);
+        self.blocks.link(Some(id), Some(rest));
+        self.blocks.link(Some(rest), behind);
         rest
     }
 

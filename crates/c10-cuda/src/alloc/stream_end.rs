@@ -35,10 +35,8 @@ impl Locked<'_> {
                 continue;
             }
             let event = self.record_event(stream)?;
-            let block = &mut self.blocks[id];
-            block.stream_uses.retain(|used| *used != stream);
-            block.event_count += 1;
-            self.enqueue(stream, event, id);
+            self.blocks[id].stream_uses.retain(|used| *used != stream);
+            self.wait_for(id, stream, event);
         }
         let DeviceState { unrecorded, stranded, blocks, .. } = &mut **self;
         for waiting in [unrecorded, stranded] {

@@ -41,16 +41,11 @@ impl Locked<'_> {
         while let Some(&stream) = self.blocks[id].stream_uses.last() {
             match self.record_event(stream) {
                 Ok(event) => {
-                    let block = &mut self.blocks[id];
-                    block.stream_uses.pop();
-                    block.event_count += 1;
-                    self.enqueue(stream, event, id);
+                    self.blocks[id].stream_uses.pop();
+                    self.wait_for(id, stream, event);
                 }
                 Err(error) => {
-                    self.unreported = Some(error);
-                    let is_gone = error.status == Status::InvalidHandle;
-                    let waiting = if is_gone { &mut self.stranded } else { &mut self.unrecorded };
-                    waiting.push(id);
+                    self.refuse_event(id, error);
                     return;
                 }
             }
@@ -67,22 +62,21 @@ impl Locked<'_> {
     /// first event that has not.
     #[inline]
     pub(crate) fn process_events(&mut self) -> Result<(), DriverError> {
-        if self.queued_events == 0 && self.unrecorded.is_empty() && self.deferred.is_empty() {
-            return Ok(());
-        }
-        self.process_queues()
+        if self.has_waiting() { self.process_queues() } else { Ok(()) }
     }
 
     fn process_queues(&mut self) -> Result<(), DriverError> {
         let _relaxed = self.relaxed()?;
         self.resume_deferred(None)?;
         self.retry_unrecorded();
-        for at in 0..self.event_queues.len() {
-            while let Some(&(event, _)) = self.event_queues[at].1.front() {
-                if !self.driver().event_query(event)? {
+        let driver = self.driver();
+        let state = &mut **self;
+        for at in 0..state.event_queues.len() {
+            while let Some(&(event, _)) = state.event_queues[at].1.front() {
+                if !driver.event_query(event)? {
                     break;
                 }
-                self.pop_event(at, 0);
+                state.pop_event(at, 0);
             }
         }
         if self.event_queues.len() > KEPT_QUEUES {
@@ -145,6 +139,9 @@ impl Locked<'_> {
     }
 
     fn retry_unrecorded(&mut self) {
+        if self.unrecorded.is_empty() {
+            return;
+        }
         for id in std::mem::take(&mut self.unrecorded) {
             self.insert_events(id);
         }
@@ -163,23 +160,33 @@ impl Locked<'_> {
                 uses.push(stream);
             }
         }
-        let block = &mut self.blocks[id];
-        if let Err(at) = block.stream_uses.binary_search(&stream) {
-            block.stream_uses.insert(at, stream);
-        }
+        self.blocks[id].add_use(stream);
         Ok(())
     }
 }
 
 impl DeviceState {
-    pub(crate) fn enqueue(&mut self, stream: StreamHandle, event: EventHandle, id: BlockId) {
-        enqueue(&mut self.event_queues, stream, event, id);
+    /// Lets a freed block wait for an event that was recorded on a stream.
+    pub(crate) fn wait_for(&mut self, id: BlockId, on: StreamHandle, event: EventHandle) {
+        self.blocks[id].event_count += 1;
+        enqueue(&mut self.event_queues, on, event, id);
         self.queued_events += 1;
+    }
+
+    /// Lets a freed block wait, for which the driver records no event, to be tried again, or for all of the device
+    /// where the stream is gone.
+    pub(crate) fn refuse_event(&mut self, id: BlockId, error: DriverError) {
+        self.unreported = Some(error);
+        let is_gone = error.status == Status::InvalidHandle;
+        let waiting = if is_gone { &mut self.stranded } else { &mut self.unrecorded };
+        waiting.push(id);
     }
 
     /// Takes an event out of a queue, which has passed: usually the first.
     pub(crate) fn pop_event(&mut self, at: usize, place: usize) {
-        let (event, id) = self.event_queues[at].1.remove(place).expect("the caller has looked at it");
+        let queue = &mut self.event_queues[at].1;
+        let popped = if place == 0 { queue.pop_front() } else { queue.remove(place) };
+        let (event, id) = popped.expect("the caller has looked at it");
         self.queued_events -= 1;
         self.idle_events.keep(event);
         let block = &mut self.blocks[id];

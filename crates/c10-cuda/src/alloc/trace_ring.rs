@@ -16,7 +16,6 @@ use crate::driver::StreamHandle;
 use crate::sync::Arc;
 
 /// The last entries of a device; records nothing until it is told to.
-#[derive(Default)]
 pub(crate) struct TraceRing {
     history: Option<History>,
     entries: VecDeque<TraceEntry>,
@@ -29,8 +28,12 @@ pub(crate) struct TraceRing {
     /// By the first addresses of segments and of mapped ranges.
     segments: AddressMap<Context>,
     outbox: Outbox,
+    /// Whether any entry may have a stack.
+    has_contexts: bool,
     /// Whether any of the above is wanted: what is asked on every call.
     is_on: bool,
+    /// Whether entries are all that there is: no stacks, no trackers, nothing left for afterwards.
+    is_quiet: bool,
 }
 
 /// What is done once the lock is given up.
@@ -41,11 +44,30 @@ pub(crate) struct Outbox {
     ended: Vec<Context>,
 }
 
+impl Default for TraceRing {
+    fn default() -> Self {
+        Self {
+            history: None,
+            entries: VecDeque::new(),
+            user_metadata: None,
+            trackers: Vec::new(),
+            caller: None,
+            blocks: AddressMap::default(),
+            segments: AddressMap::default(),
+            outbox: Outbox::default(),
+            has_contexts: false,
+            is_on: false,
+            is_quiet: true,
+        }
+    }
+}
+
 impl TraceRing {
     /// Starts to record as `history` says, or stops and forgets. Stacks of what is held stay until it is freed.
     pub(crate) fn set(&mut self, history: Option<History>) {
         if history.as_ref().is_none_or(|h| h.clear) {
             self.drop_first(self.entries.len());
+            self.has_contexts = false;
         }
         let history = history.map(|h| History { max_entries: h.max_entries.max(1), ..h });
         if let Some(history) = &history {
@@ -58,6 +80,12 @@ impl TraceRing {
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.is_on
+    }
+
+    /// Whether entries are recorded without stacks and told to nobody, or nothing is recorded.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.is_quiet
     }
 
     /// The oldest first.
@@ -81,7 +109,7 @@ impl TraceRing {
         if caller.is_some() {
             let before = mem::replace(&mut self.caller, caller);
             self.outbox.ended.extend(before);
-            self.is_on = true;
+            (self.is_on, self.is_quiet) = (true, false);
         }
     }
 
@@ -107,8 +135,41 @@ impl TraceRing {
         size: u64,
         stream: StreamHandle,
     ) {
-        let metadata = self.user_metadata.clone();
-        self.note(action, (pool, stream), address, size, metadata);
+        if self.is_quiet {
+            self.note_quietly(action, (pool, stream), address, size);
+        } else {
+            let metadata = self.user_metadata.clone();
+            self.note(action, (pool, stream), address, size, metadata);
+        }
+    }
+
+    /// As [`note`](Self::note), where there are neither stacks nor trackers.
+    fn note_quietly(
+        &mut self,
+        action: TraceAction,
+        (pool, stream): (MempoolId, StreamHandle),
+        address: u64,
+        size: u64,
+    ) {
+        let Some(history) = &self.history else { return };
+        if !history.skip_actions.is_empty() && history.skip_actions.contains(&action) {
+            return;
+        }
+        let time_us = history.clock.map_or(0, now);
+        if self.entries.len() >= history.max_entries {
+            self.entries.pop_front();
+        }
+        self.entries.push_back(TraceEntry {
+            action,
+            address,
+            size,
+            stream,
+            pool,
+            time_us,
+            context: None,
+            compile_context: CompileContext::current(),
+            user_metadata: self.user_metadata.clone(),
+        });
     }
 
     /// A remark of the program.
@@ -153,8 +214,10 @@ impl TraceRing {
             self.outbox.entries.push(entry.clone());
         }
         if is_kept {
+            self.has_contexts |= entry.context.is_some();
             if self.history.as_ref().is_some_and(|h| self.entries.len() == h.max_entries) {
-                self.drop_first(1);
+                let oldest = self.entries.pop_front();
+                self.outbox.ended.extend(oldest.and_then(|oldest| oldest.context));
             }
             self.entries.push_back(entry);
         }
@@ -209,6 +272,13 @@ impl TraceRing {
             || !self.blocks.is_empty()
             || !self.segments.is_empty()
             || !self.outbox.ended.is_empty();
+        self.is_quiet = self.trackers.is_empty()
+            && !self.has_contexts
+            && self.caller.is_none()
+            && self.blocks.is_empty()
+            && self.segments.is_empty()
+            && self.outbox.ended.is_empty()
+            && self.history.as_ref().is_none_or(|history| history.contexts.is_none());
     }
 
     fn drop_first(&mut self, count: usize) {

@@ -216,7 +216,7 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync + 'static {
     fn mem_pool_trim(&self, device: DeviceIndex, keep: u64) -> Result<()>;
     /// Lets `peer` reach the pool's memory (`cuMemPoolSetAccess`). Again is no error.
     fn mem_pool_set_access(&self, device: DeviceIndex, peer: DeviceIndex) -> Result<()>;
-    /// What graphs hold of a device (`cuDeviceGetGraphMemAttribute`).
+    /// What graphs hold of a device: `used` is behind addresses of a graph (`cuDeviceGetGraphMemAttribute`).
     fn graph_memory_info(&self, device: DeviceIndex) -> Result<MemPoolInfo>;
     /// Makes its peaks what is held now (`cuDeviceSetGraphMemAttribute`).
     fn graph_memory_reset_peaks(&self, device: DeviceIndex) -> Result<()>;

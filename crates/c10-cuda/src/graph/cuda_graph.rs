@@ -162,7 +162,7 @@ impl CudaGraph {
         // One at a time: what is written for one replay is read by that one.
         let mut launches = lock(&captured.launches);
         let event = launches.prepare(driver, on)?;
-        captured.draws.write(runtime, on)?;
+        captured.draws.write(&self.allocator, on)?;
         // SAFETY: the memory of its pools is the graph's until what was launched is done; for the rest the caller
         // answers.
         let launched = unsafe { driver.graph_launch(exec, on) };

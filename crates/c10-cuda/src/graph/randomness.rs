@@ -9,13 +9,11 @@ use std::ptr;
 use c10_core::{DataPtr, DeviceIndex};
 
 use crate::alloc::CachingAllocator;
-use crate::config::PinnedConfig;
 use crate::driver::{CopyEnd, DevicePtr, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
 use crate::generator::{CudaGenerator, SharedState};
-use crate::pinned::PinnedAllocator;
 use crate::runtime::Runtime;
-use crate::sync::{Arc, OnceLock};
+use crate::sync::Arc;
 
 /// The generators of a capture.
 #[derive(Debug)]
@@ -23,11 +21,7 @@ pub(super) struct Draws(Vec<SharedState>);
 
 /// What one graph draws, and where from.
 #[derive(Debug, Default)]
-pub(super) struct GraphDraws {
-    draws: Vec<Draw>,
-    /// Made when it is first needed.
-    pinned: OnceLock<PinnedAllocator>,
-}
+pub(super) struct GraphDraws(Vec<Draw>);
 
 /// What a replay takes of a generator.
 #[derive(Clone, Debug)]
@@ -71,7 +65,7 @@ impl Draws {
             let (memory, increment) = state.end_capture(capture)?;
             Some(Draw { generator: state.clone(), memory: Arc::new(memory), increment })
         });
-        GraphDraws { draws: ended.collect(), pinned: OnceLock::new() }
+        GraphDraws(ended.collect())
     }
 }
 
@@ -81,14 +75,14 @@ impl GraphDraws {
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for an offset beyond 2^64; what the driver and the allocator of pinned memory
     /// report. The generators are as they were then.
-    pub(super) fn write(&self, runtime: &Runtime, on: StreamHandle) -> Result<()> {
-        for (at, draw) in self.draws.iter().enumerate() {
+    pub(super) fn write(&self, allocator: &CachingAllocator, on: StreamHandle) -> Result<()> {
+        for (at, draw) in self.0.iter().enumerate() {
             let written = draw.generator.advance(draw.increment).and_then(|numbers| {
-                self.write_one(runtime, on, draw, numbers)
+                write_one(allocator, on, draw, numbers)
                     .inspect_err(|_| draw.generator.go_back(draw.increment))
             });
             if written.is_err() {
-                self.draws[..at].iter().for_each(|draw| draw.generator.go_back(draw.increment));
+                self.0[..at].iter().for_each(|draw| draw.generator.go_back(draw.increment));
                 return written;
             }
         }
@@ -97,32 +91,27 @@ impl GraphDraws {
 
     /// Draws as another graph does from here on, from its memory.
     pub(super) fn follow(&mut self, other: &Self) {
-        self.draws.clone_from(&other.draws);
+        self.0.clone_from(&other.0);
     }
 
     /// Moves the generators back by a replay that did not come to be.
     pub(super) fn go_back(&self) {
-        self.draws.iter().for_each(|draw| draw.generator.go_back(draw.increment));
+        self.0.iter().for_each(|draw| draw.generator.go_back(draw.increment));
     }
+}
 
-    fn write_one(&self, runtime: &Runtime, on: StreamHandle, draw: &Draw, numbers: [u64; 2]) -> Result<()> {
-        let pinned = match self.pinned.get() {
-            Some(pinned) => pinned,
-            None => {
-                let made = PinnedAllocator::new(runtime.clone(), PinnedConfig::default())?;
-                self.pinned.get_or_init(|| made)
-            }
-        };
-        let source = pinned.allocate(16)?;
-        let bytes = numbers.map(u64::to_le_bytes);
-        // SAFETY: the block is ours alone, of at least 16 bytes, and no copy of it is under way: it was not handed out
-        // before those that used it had passed.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr().cast::<u8>(), source.as_ptr(), 16) };
-        // Before the copy, so that no failure leaves one that reads memory of another.
-        pinned.record_event_of(&source, on)?;
-        let to = CopyEnd::Device(DevicePtr(draw.memory.as_ptr().addr() as u64));
-        // SAFETY: the device's 16 bytes are the graph's, whose launches the stream has been made to wait for; the host's
-        // are not handed out anew before the stream has passed.
-        Ok(unsafe { runtime.driver().copy(to, CopyEnd::Host(source.as_ptr()), 16, on) }?)
-    }
+fn write_one(allocator: &CachingAllocator, on: StreamHandle, draw: &Draw, numbers: [u64; 2]) -> Result<()> {
+    let pinned = allocator.staging()?;
+    let source = pinned.allocate(16)?;
+    let bytes = numbers.map(u64::to_le_bytes);
+    // SAFETY: the block is ours alone, of at least 16 bytes, and no copy of it is under way: it was not handed out
+    // before those that used it had passed.
+    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr().cast::<u8>(), source.as_ptr(), 16) };
+    // Before the copy, so that no failure leaves one that reads memory of another.
+    pinned.record_event_of(&source, on)?;
+    let to = CopyEnd::Device(DevicePtr(draw.memory.as_ptr().addr() as u64));
+    let driver = allocator.runtime().driver();
+    // SAFETY: the device's 16 bytes are the graph's, whose launches the stream has been made to wait for; the host's
+    // are not handed out anew before the stream has passed.
+    Ok(unsafe { driver.copy(to, CopyEnd::Host(source.as_ptr()), 16, on) }?)
 }

@@ -1,3 +1,4 @@
+#![expect(unsafe_code, reason = "hands on the promise of who adopts a stream")]
 //! [`CudaStream`]: a stream that knows its runtime (`c10::cuda::CUDAStream`, `torch.cuda.Stream`).
 
 use std::fmt;
@@ -75,12 +76,25 @@ impl CudaStream {
         Self::new(runtime, runtime.current_stream(device)?)
     }
 
-    /// A stream that somebody else made and ends, whenever ([`Runtime::external_stream`]).
+    /// A stream that somebody else made and ends, and that the driver knows ([`Runtime::external_stream`]).
     ///
     /// # Errors
     /// As there.
     pub fn external(runtime: &Runtime, handle: StreamHandle) -> Result<Self> {
         Self::new(runtime, runtime.external_stream(handle)?)
+    }
+
+    /// A stream that somebody else made, to be used as any other until it is given back
+    /// ([`Runtime::adopt_stream`]).
+    ///
+    /// # Safety
+    /// As there.
+    ///
+    /// # Errors
+    /// As there.
+    pub unsafe fn adopt(runtime: &Runtime, handle: StreamHandle) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        Self::new(runtime, unsafe { runtime.adopt_stream(handle) }?)
     }
 
     /// The plain value.

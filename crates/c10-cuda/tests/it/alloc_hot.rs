@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use c10_cuda::driver::Driver;
-use c10_cuda::driver::sim::{SimConfig, SimDriver};
+use c10_cuda::driver::sim::{FaultPlan, FaultRule, SimConfig, SimDriver};
+use c10_cuda::driver::{Driver, Status};
 use c10_cuda::{CachingAllocator, Config};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -72,6 +72,79 @@ proptest! {
         }
         prop_assert_eq!(quick.device_stats(0).ok(), slow.device_stats(0).ok());
         prop_assert_eq!(quick.snapshot(false).segments, slow.snapshot(false).segments);
+        quick.check_invariants();
+    }
+}
+
+/// A step of a program that shares its blocks: which of three sizes, who uses the block, whether it is kept, and what
+/// is complete then.
+#[derive(Clone, Debug)]
+struct SharedStep {
+    bytes: u64,
+    users: Vec<usize>,
+    keeps: bool,
+    completes: Option<usize>,
+    fails: bool,
+}
+
+fn shared_step() -> impl Strategy<Value = SharedStep> {
+    let bytes = prop_oneof![6 => Just(512_u64), 2 => Just(1 << 20), 1 => Just(3 << 20)];
+    let users = prop_oneof![1 => Just(vec![]), 6 => Just(vec![0]), 2 => vec(0_usize..3, 1..3)];
+    let completes = prop_oneof![4 => Just(Some(0)), 1 => Just(Some(1)), 3 => Just(None)];
+    (bytes, users, proptest::bool::weighted(0.2), completes, proptest::bool::weighted(0.05)).prop_map(
+        |(bytes, users, keeps, completes, fails)| SharedStep { bytes, users, keeps, completes, fails },
+    )
+}
+
+proptest! {
+    #[test]
+    fn waiting_blocks_are_not_seen(steps in vec(shared_step(), 1..80)) {
+        let sides = [allocator(), allocator()];
+        let streams = sides.each_ref().map(|(_, cuda)| {
+            let other = |_| cuda.runtime().stream_from_pool(0, 0).expect("device 0 has streams");
+            // The last is the one that the blocks are allocated on.
+            [other(()), other(()), cuda.runtime().current_stream(0).expect("device 0 has streams")]
+        });
+        let mut live = Vec::new();
+        for step in steps {
+            let mut blocks = Vec::new();
+            for ((driver, cuda), streams) in sides.iter().zip(&streams) {
+                let block = cuda.allocate(step.bytes);
+                if let Ok(block) = &block {
+                    for user in &step.users {
+                        cuda.record_stream(block, streams[*user]).expect("both are of one runtime");
+                    }
+                }
+                if step.fails {
+                    let rule = FaultRule::nth("event_record", 1, Status::LaunchFailed).times(1);
+                    driver.set_faults(rule.into());
+                }
+                blocks.push(block);
+            }
+            match (blocks.pop(), blocks.pop()) {
+                (Some(Ok(a)), Some(Ok(b))) => {
+                    prop_assert_eq!(a.as_ptr(), b.as_ptr());
+                    if step.keeps {
+                        live.push((a, b));
+                    }
+                }
+                (a, b) => prop_assert!(matches!((a, b), (Some(Err(_)), Some(Err(_))))),
+            }
+            // Looking at the statistics settles.
+            sides[1].1.device_stats(0).expect("there is a device 0");
+            for ((driver, cuda), streams) in sides.iter().zip(&streams) {
+                driver.set_faults(FaultPlan::new());
+                if let Some(at) = step.completes {
+                    driver.complete_stream(cuda.runtime().handle(streams[at]).expect("it is of the runtime"));
+                }
+            }
+        }
+        let [(quick_driver, quick), (slow_driver, slow)] = &sides;
+        prop_assert_eq!(quick.device_stats(0).ok(), slow.device_stats(0).ok());
+        prop_assert_eq!(quick.snapshot(false).segments, slow.snapshot(false).segments);
+        for call in ["event_create", "event_record", "event_query", "malloc", "free"] {
+            prop_assert_eq!(quick_driver.call_count(call), slow_driver.call_count(call), "{}", call);
+        }
         quick.check_invariants();
     }
 }

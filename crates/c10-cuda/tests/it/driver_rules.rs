@@ -172,6 +172,8 @@ fn r2_dead_and_forged_handles_are_refused(d: &dyn Driver) {
         assert_eq!(status(d.event_elapsed_ms(live_event, bad)), Status::InvalidHandle);
         assert_eq!(status(d.event_destroy(bad)), Status::InvalidHandle);
     }
+    d.stream_destroy(live_stream).unwrap();
+    d.event_destroy(live_event).unwrap();
     let ptr = d.malloc(0, 8).unwrap();
     for bad in [DevicePtr::NULL, ptr.offset(1), DevicePtr(u64::MAX)] {
         assert_eq!(status(free(d, bad)), Status::InvalidValue);

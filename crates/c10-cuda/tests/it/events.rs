@@ -180,3 +180,55 @@ fn threads_record_wait_and_ask_at_once() {
     assert_eq!(sim.call_count("event_create"), 1);
     assert_eq!(sim.take_faults(), []);
 }
+
+#[test]
+fn an_event_says_what_it_is() {
+    let (_sim, runtime) = machine();
+    let event = event(&runtime, EventFlags::default());
+    assert_eq!(event.to_string(), "<CudaEvent uninitialized>");
+    event.record(runtime.current_stream(0).unwrap()).unwrap();
+    assert_eq!(event.to_string(), format!("<CudaEvent {:#x}>", event.handle().unwrap().raw));
+}
+
+#[test]
+fn an_event_is_recorded_in_one_process_and_waited_for_in_another() {
+    let (sim, runtime) = machine();
+    let other = Runtime::new(sim.new_process());
+    let shared = event(&runtime, EventFlags { interprocess: true, ..EventFlags::default() });
+    runtime.set_device(1).unwrap();
+    let handle = shared.ipc_handle().unwrap();
+    assert_eq!(
+        (shared.device(), shared.query().unwrap()),
+        (Some(Device::cuda(1)), true),
+        "made, and not recorded"
+    );
+    let elsewhere = shared.record(runtime.current_stream(0).unwrap());
+    assert_eq!(kind(elsewhere), Some(ErrorKind::InvalidArgument), "it is of the device that was current");
+    let opened = CudaEvent::from_ipc_handle(&other, 1, &handle).unwrap();
+    let stream = runtime.stream_from_pool(1, 0).unwrap();
+    let ptr = sim.malloc(1, 512).unwrap();
+    fill(&*sim, ptr, 1, 512, runtime.handle(stream).unwrap()).unwrap();
+    shared.record(stream).unwrap();
+    assert!(!opened.query().unwrap());
+    opened.synchronize().unwrap();
+    assert!(shared.query().unwrap() && opened.query().unwrap());
+    drop((opened, shared));
+    assert_eq!((runtime.take_drop_error(), other.take_drop_error()), (None, None));
+}
+
+#[test]
+fn only_events_made_for_it_are_exported() {
+    let (sim, runtime) = machine();
+    let plain = event(&runtime, EventFlags::default());
+    assert_eq!(kind(plain.ipc_handle()), Some(ErrorKind::InvalidArgument));
+    assert_eq!(plain.handle(), None);
+    let shared = event(&runtime, EventFlags { interprocess: true, ..EventFlags::default() });
+    sim.set_faults(FaultRule::nth("event_export", 1, Status::Other(7)).into());
+    assert_eq!(kind(shared.ipc_handle()), Some(ErrorKind::Driver));
+    let handle = shared.ipc_handle().unwrap();
+    assert_eq!(shared.ipc_handle().unwrap(), handle);
+    assert_eq!(sim.call_count("event_create"), 1);
+    assert!(CudaEvent::from_ipc_handle(&runtime, 7, &handle).is_err());
+    let unknown = c10_cuda::driver::IpcHandle([9; 64]);
+    assert_eq!(kind(CudaEvent::from_ipc_handle(&runtime, 0, &unknown)), Some(ErrorKind::Driver));
+}

@@ -304,3 +304,22 @@ fn an_update_draws_as_the_other_graph_does() {
     assert_eq!(replayed(&rig, &graph, &out), [2, 0, 0, 2, 0, 4]);
     assert_eq!((default.offset().unwrap(), generator.offset().unwrap()), (0, 12));
 }
+
+#[test]
+fn the_end_of_a_graph_waits_for_no_replay() {
+    let rig = Rig::new(GIB);
+    let on = CudaStream::from_pool(&rig.runtime, 0, 0).unwrap();
+    let generator = rig.runtime.default_generator(0).unwrap();
+    let (graph, out) = drawing(&rig, &on, &generator, CaptureOptions::default());
+    for _ in 0..3 {
+        // SAFETY: the output is there until the end.
+        unsafe { graph.replay_on(&on) }.unwrap();
+    }
+    drop(graph);
+    assert!(!on.query().unwrap());
+    rig.cuda.empty_cache().unwrap();
+    let mut bytes = [0; 16];
+    rig.sim.peek(DevicePtr(address(&out)), &mut bytes).unwrap();
+    assert_eq!(bytes[8], 24, "the third replay began there");
+    assert!(rig.sim.take_faults().is_empty());
+}

@@ -46,6 +46,8 @@ mod plan;
 mod pool_rules;
 mod races;
 mod races_alloc;
+#[cfg(feature = "cuda")]
+mod real;
 mod runtime;
 mod streams;
 mod sim_faults;

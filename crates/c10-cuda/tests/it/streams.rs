@@ -1,4 +1,6 @@
 //! `CudaStream`, as users see it, and the errors that drops met.
+#![expect(unsafe_code, reason = "adopts a stream that is there")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -161,6 +163,32 @@ fn no_memory_is_kept_for_the_per_thread_stream() {
             error.to_string().starts_with("the per-thread default stream is another stream on each thread")
         );
     }
+}
+
+#[test]
+fn each_thread_has_its_own_per_thread_stream() {
+    let (sim, runtime) = machine();
+    let stream = CudaStream::per_thread(&runtime, 0).unwrap();
+    busy(&sim, &stream);
+    assert!(!stream.query().unwrap());
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert!(stream.query().unwrap(), "another one"));
+    });
+    stream.synchronize().unwrap();
+    assert!(stream.query().unwrap());
+}
+
+#[test]
+fn an_adopted_stream_is_used_until_it_is_given_back() {
+    let (sim, runtime) = machine();
+    let handle = sim.stream_create(0, 0).unwrap();
+    // SAFETY: the stream is there until it is given back.
+    let stream = unsafe { CudaStream::adopt(&runtime, handle) }.unwrap();
+    busy(&sim, &stream);
+    stream.synchronize().unwrap();
+    runtime.disown_stream(&stream).unwrap();
+    sim.stream_destroy(handle).unwrap();
+    assert!(stream.query().is_err());
 }
 
 #[test]

@@ -139,9 +139,13 @@ impl Machine {
     /// Ends a context with all that is of it. That is counted as swept: the program did not give it back.
     fn end_context(&mut self, context: Handle) {
         let Ok(Context { device, .. }) = self.contexts.remove(context) else { return };
+        let before = self.live_handles();
+        let streams = self.streams.handles(|stream| stream.context == context);
+        for &stream in &streams {
+            self.abandon_capture(stream);
+        }
         // What faulted has been told; the next program of the device begins afresh.
         let _told = self.sim.device_synchronize(device);
-        let before = self.live_handles();
         for event in self.events.handles(|event| event.context == context) {
             let _gone = self.destroy_event(event);
         }
@@ -160,9 +164,12 @@ impl Machine {
         for (address, registered) in self.memory.host_of_context(context) {
             let _gone = if registered { self.unregister_host(address) } else { self.free_host(address) };
         }
-        for stream in self.streams.handles(|stream| stream.context == context) {
+        for stream in streams {
             let _gone = self.destroy_stream(stream);
         }
+        // What another thread's capture keeps the simulator from ending is nobody's from here on.
+        self.streams.retain(|stream| stream.context != context);
+        self.memory.forget_context(context);
         self.swept += before - self.live_handles();
     }
 }

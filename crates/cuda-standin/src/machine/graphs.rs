@@ -49,6 +49,16 @@ impl Machine {
         Ok(handle)
     }
 
+    /// Ends the capture that began on a stream, if one did, and its graph: the stream's context ends.
+    pub(super) fn abandon_capture(&mut self, stream: Handle) {
+        let Ok(on) = self.stream_even_if_lost(stream) else { return };
+        if self.is_capturing(on) == Ok(true)
+            && let Ok(graph) = self.end_capture(on)
+        {
+            let _gone = self.destroy_graph(graph);
+        }
+    }
+
     /// All nodes that come before some, and those.
     fn nodes_before(&self, ends: &[NodeId]) -> Outcome<BTreeMap<u64, Vec<NodeId>>> {
         let mut nodes = BTreeMap::new();

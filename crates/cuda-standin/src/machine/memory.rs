@@ -125,6 +125,12 @@ impl Memory {
         of.flat_map(|(&at, allocation)| vec![(at, allocation.kind); allocation.times()]).collect()
     }
 
+    /// Strikes what is of a context.
+    pub(super) fn forget_context(&mut self, context: Handle) {
+        self.allocations.retain(|_, allocation| allocation.context != context);
+        self.host.retain(|_, memory| memory.context != context);
+    }
+
     /// Host memory of a context, and whether it was registered.
     pub(super) fn host_of_context(&self, context: Handle) -> Vec<(u64, bool)> {
         let of = self.host.iter().filter(|(_, memory)| memory.context == context);
@@ -135,7 +141,21 @@ impl Memory {
 impl Machine {
     pub(super) fn note_allocation(&mut self, at: u64, (context, bytes): (Handle, u64), kind: AllocationKind) {
         let id = self.next_number();
+        // What a graph that is gone had there.
+        let end = at.saturating_add(bytes);
+        let is_over = |base: u64, a: &Allocation| {
+            a.kind == AllocationKind::Graph && base < end && at < base.saturating_add(a.bytes)
+        };
+        self.memory.allocations.retain(|&base, allocation| !is_over(base, allocation));
         self.memory.allocations.insert(at, Allocation { context, bytes, kind, id, share: None });
+    }
+
+    /// Strikes what was freed off the books. A graph's addresses stay: its next launch allocates there again, and
+    /// whether they are allocated is the simulator's to know.
+    fn strike(&mut self, ptr: u64) {
+        if self.memory.allocations.get(&ptr).is_some_and(|a| a.kind != AllocationKind::Graph) {
+            self.memory.allocations.remove(&ptr);
+        }
     }
 
     pub(crate) fn malloc(&mut self, bytes: u64) -> Outcome<u64> {
@@ -171,7 +191,7 @@ impl Machine {
             Some(AllocationKind::Graph) => self.free_async_promised(ptr, on)?,
             Some(AllocationKind::Opened) | None => return Err(Code::INVALID_VALUE),
         }
-        self.memory.allocations.remove(&ptr);
+        self.strike(ptr);
         Ok(())
     }
 
@@ -182,7 +202,7 @@ impl Machine {
         }
         self.before_work(on)?;
         self.free_async_promised(ptr, on.sim)?;
-        self.memory.allocations.remove(&ptr);
+        self.strike(ptr);
         Ok(())
     }
 

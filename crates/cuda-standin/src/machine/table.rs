@@ -51,6 +51,10 @@ impl<T> Table<T> {
         self.iter().filter(|(_, value)| fits(value)).map(|(handle, _)| handle).collect()
     }
 
+    pub(crate) fn retain(&mut self, keep: impl Fn(&T) -> bool) {
+        self.rows.retain(|_, value| keep(value));
+    }
+
     pub(crate) fn len(&self) -> u64 {
         self.rows.len() as u64
     }

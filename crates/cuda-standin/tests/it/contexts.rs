@@ -106,3 +106,20 @@ fn peer_access_is_enabled_once() {
     assert_eq!(call!(cuDeviceCanAccessPeer(&mut can => *mut i32, 0 => i32, 1 => i32)), SUCCESS);
     assert_eq!(can, 1);
 }
+
+#[test]
+fn a_context_may_end_in_the_middle_of_a_capture() {
+    let rig = Rig::new(1);
+    let other = create(0);
+    let (stream, ptr) = (rig.stream(), rig.malloc(64));
+    assert_eq!(call!(cuStreamBeginCapture_v2(stream => u64, 0 => u32)), SUCCESS);
+    assert_eq!(call!(cuCtxDestroy_v2(other => u64)), SUCCESS);
+    assert_eq!(rig.live(), 0);
+    assert_eq!(call!(cuMemFree_v2(ptr => u64)), INVALID_VALUE);
+    let (mut free, mut total) = (0usize, 0usize);
+    assert_eq!(call!(cuMemGetInfo_v2(&mut free => *mut usize, &mut total => *mut usize)), SUCCESS);
+    assert_eq!(free, total);
+    // Nothing is forbidden any more.
+    let ptr = rig.malloc(64);
+    rig.free(ptr);
+}

@@ -3,11 +3,10 @@
 use aten::{Result, Tensor};
 use c10_core::Stream;
 use c10_core::guard::StreamGuard;
-use smallvec::smallvec;
 
 use super::streams;
 use crate::accumulate::is_sole;
-use crate::gradients::Gradients;
+use crate::gradients::{Gradients, undefined};
 use crate::mode::is_grad_enabled;
 
 /// A slot for each gradient that the node takes.
@@ -29,7 +28,17 @@ pub(super) struct Held {
 
 impl InputBuffer {
     pub(super) fn new(count: usize) -> Self {
-        Self { gradients: smallvec![None; count], streams: None }
+        Self { gradients: undefined(count), streams: None }
+    }
+
+    /// With all that comes: one gradient, which may be undefined.
+    #[inline]
+    pub(super) fn of(count: usize, input: usize, held: Option<Held>) -> Self {
+        let mut buffer = Self::new(count);
+        if let Some(held) = held {
+            buffer.put(input, held);
+        }
+        buffer
     }
 
     /// Takes out what is in a slot.
@@ -44,6 +53,7 @@ impl InputBuffer {
     }
 
     /// Fills a slot that is empty.
+    #[inline]
     pub(super) fn put(&mut self, input: usize, held: Held) {
         self.gradients[input] = Some(held.tensor);
         if let Some(stream) = held.stream {
@@ -52,10 +62,13 @@ impl InputBuffer {
     }
 
     /// The gradients, for a node that is about to run on `consumer`.
+    #[inline]
     pub(super) fn hand_over(self, consumer: Option<Stream>) -> Result<Gradients> {
-        for (input, stream) in self.streams.into_iter().flat_map(|streams| *streams) {
-            if let Some(gradient) = &self.gradients[input] {
-                streams::hand_over(gradient, stream, consumer)?;
+        if let Some(streams) = self.streams {
+            for (input, stream) in *streams {
+                if let Some(gradient) = &self.gradients[input] {
+                    streams::hand_over(gradient, stream, consumer)?;
+                }
             }
         }
         Ok(self.gradients)
@@ -65,6 +78,7 @@ impl InputBuffer {
 impl Held {
     /// What a node on `producer` gave, for one on `consumer`. Of gradients on a device: see Note [Streams of
     /// gradients].
+    #[inline]
     pub(super) fn new(tensor: Tensor, producer: Option<Stream>, consumer: Option<Stream>) -> Result<Self> {
         let stream = match streams::has_streams(tensor.device()) {
             false => None,

@@ -19,7 +19,7 @@ use crate::gradients::Gradients;
 use crate::hooks;
 use crate::meta::meta_or_init;
 use crate::mode::GradModeGuard;
-use crate::node::{Edge, Node};
+use crate::node::{Edge, FIRST_IN_LINE, Node};
 
 /// How many backward calls within backward calls run on one stack; deeper ones run on a thread of their own.
 const DEEPEST: usize = 60;
@@ -69,12 +69,13 @@ fn execute_here(request: Request<'_>) -> Result<Vec<Option<Tensor>>> {
     let _entered = (Level::enter(), call.enter(), GradModeGuard::new(request.create_graph));
     let Request { roots, gradients, keep_graph, wanted, .. } = request;
     let gradients = fit_roots(&roots, gradients)?;
-    let (task, devices) = GraphTask::new(&roots, &wanted);
-    if hooks::are_awaited() {
+    let is_asked = hooks::are_awaited();
+    let (task, devices) = GraphTask::new(&roots, &wanted, is_asked);
+    if is_asked {
         call.know_nodes(task.addresses());
     }
     let task = match devices.is_empty() {
-        true => Local { task, ready: BinaryHeap::new(), keep_graph }.run(&roots, gradients)?,
+        true => Local { task, next: None, ready: BinaryHeap::new(), keep_graph }.run(&roots, gradients)?,
         false => shared::run(task, &call, &devices, keep_graph, |task| seed(task, &roots, gradients))?,
     };
     streams::join(task.leaves)?;
@@ -94,6 +95,8 @@ fn fit_roots(
 /// A task that is on no device but the host: its thread has it alone.
 struct Local {
     task: GraphTask,
+    /// The greatest of those that are ready, if it became ready last: in a chain they need no heap.
+    next: Option<Ready>,
     ready: BinaryHeap<Ready>,
     keep_graph: bool,
 }
@@ -101,7 +104,7 @@ struct Local {
 impl Local {
     fn run(mut self, roots: &[Edge], gradients: SmallVec<[Option<Tensor>; 1]>) -> Result<GraphTask> {
         seed(&mut self, roots, gradients)?;
-        while let Some(ready) = self.ready.pop() {
+        while let Some(ready) = self.next.take().or_else(|| self.ready.pop()) {
             step(&mut self, ready)?;
         }
         Ok(self.task)
@@ -116,7 +119,12 @@ impl Access for Local {
 
     #[inline]
     fn push(&mut self, ready: Ready) -> Result<()> {
-        self.ready.push(ready);
+        match &self.next {
+            Some(next) if *next < ready => self.ready.extend(self.next.replace(ready)),
+            Some(_) => self.ready.push(ready),
+            None if self.ready.peek().is_none_or(|greatest| *greatest < ready) => self.next = Some(ready),
+            None => self.ready.push(ready),
+        }
         Ok(())
     }
 
@@ -177,7 +185,9 @@ pub(super) fn step(task: &mut impl Access, Ready { node, buffer, role, .. }: Rea
         let _unwanted = (unwanted != 0).then(|| unwanted::enter(&node, unwanted));
         run_node(&node, gradients, task.keeps_graph())?
     };
-    if let (Some(stream), Some(leaf)) = (stream, leaf_of(&node)) {
+    if let Some(stream) = stream
+        && let Some(leaf) = leaf_of(&node)
+    {
         let gradient = meta_or_init(leaf).state().grad.clone();
         task.with(|task| task.leaves.push((stream, gradient)));
     }
@@ -189,11 +199,16 @@ pub(super) fn step(task: &mut impl Access, Ready { node, buffer, role, .. }: Rea
     Ok(())
 }
 
+#[inline]
 fn leaf_of(node: &Node) -> Option<&Tensor> {
+    if node.sequence() != FIRST_IN_LINE {
+        return None;
+    }
     node.body::<AccumulateGrad>().and_then(AccumulateGrad::variable)
 }
 
 /// The hooks of the tensors whose gradients these are: a leaf's are with the leaf.
+#[inline]
 fn run_tensor_hooks(node: &Node, gradients: &mut Gradients) -> Result<()> {
     if let Some(leaf) = leaf_of(node) {
         let list = meta_or_init(leaf).state().hooks.clone();

@@ -11,6 +11,12 @@ use super::buffer::{Held, InputBuffer};
 use super::ready::{Ready, Role};
 use crate::node::{Edge, Node};
 
+// Note [Nodes of one edge]
+// A node that has one handle when the graph is walked, which is then the edge that it was come to by, waits for one
+// gradient. It need not be remembered: what is not found later, when its gradient comes, is ready. That cannot be
+// confused with a node that was come to by several edges, for each of those holds a handle until the call has ended.
+// Where not all nodes are wanted, or somebody asks which are, all are remembered.
+
 /// One call.
 #[derive(Debug, Default)]
 pub(super) struct GraphTask {
@@ -18,6 +24,8 @@ pub(super) struct GraphTask {
     captures: Map<SmallVec<[Capture; 1]>>,
     /// Not all nodes are wanted.
     has_plan: bool,
+    /// Only nodes that several edges may lead to are pending: see Note [Nodes of one edge].
+    counts_shared: bool,
     /// How many nodes became ready.
     order: u64,
     pub(super) captured: Vec<Option<Tensor>>,
@@ -85,13 +93,15 @@ pub(super) enum Offer {
 
 impl GraphTask {
     /// The task of a graph below its roots, and the devices with streams that it is on.
-    pub(super) fn new(roots: &[Edge], wanted: &Wanted<'_>) -> (Self, SmallVec<[Device; 1]>) {
+    /// With `is_asked`, somebody will ask for [addresses](Self::addresses).
+    pub(super) fn new(roots: &[Edge], wanted: &Wanted<'_>, is_asked: bool) -> (Self, SmallVec<[Device; 1]>) {
         let outputs = match wanted {
             Wanted::All => &[],
             Wanted::Accumulated(outputs) | Wanted::Captured(outputs) => *outputs,
         };
         let mut task = Self::default();
         let mut nodes = (!matches!(wanted, Wanted::All)).then(Vec::new);
+        task.counts_shared = nodes.is_none() && !is_asked;
         let devices = task.count_dependencies(roots, least_topological(outputs), nodes.as_mut());
         if let Wanted::Captured(_) = wanted {
             task.captured = vec![None; outputs.len()];
@@ -132,8 +142,13 @@ impl GraphTask {
     /// Gives a node one of the gradients that it waits for.
     pub(super) fn offer(&mut self, edge: &Edge, gradient: Option<Held>) -> Offer {
         let node = &edge.node;
-        // Nodes that are older than all that is wanted were not counted.
-        let Some(pending) = self.pending.get_mut(&node.address()) else { return Offer::Taken };
+        if self.counts_shared && node.is_sole() {
+            return self.ready_at_once(edge, gradient);
+        }
+        let Some(pending) = self.pending.get_mut(&node.address()) else {
+            // Nodes that are older than all that is wanted were not counted.
+            return if self.counts_shared { self.ready_at_once(edge, gradient) } else { Offer::Taken };
+        };
         let Role { is_needed, is_captured } = pending.role;
         if !is_needed && !is_captured {
             return Offer::Taken;
@@ -154,6 +169,15 @@ impl GraphTask {
         Offer::Ready(Ready { node: node.clone(), buffer, order: self.order, role: pending.role })
     }
 
+    #[inline]
+    fn ready_at_once(&mut self, edge: &Edge, gradient: Option<Held>) -> Offer {
+        let node = edge.node.clone();
+        let buffer = InputBuffer::of(node.num_inputs(), edge.input, gradient);
+        self.order += 1;
+        let role = Role { is_needed: true, is_captured: false };
+        Offer::Ready(Ready { node, buffer, order: self.order, role })
+    }
+
     /// How many gradients each node below the roots waits for; with the nodes themselves, where they are asked for.
     fn count_dependencies(
         &mut self,
@@ -163,7 +187,11 @@ impl GraphTask {
     ) -> SmallVec<[Device; 1]> {
         let mut devices = SmallVec::new();
         let mut stack: Vec<&Node> = Vec::new();
+        let counts_shared = self.counts_shared;
         let mut count = |edge: &Edge| -> bool {
+            if counts_shared && edge.node.is_sole() {
+                return true;
+            }
             let role = Role { is_needed: true, is_captured: false };
             let new = || Pending { dependencies: 0, role, buffer: None };
             let pending = self.pending.entry(edge.node.address()).or_insert_with(new);

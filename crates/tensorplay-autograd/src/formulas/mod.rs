@@ -21,6 +21,7 @@ pub(crate) mod loss;
 pub(crate) mod moment;
 pub(crate) mod norm;
 pub(crate) mod normalization;
+mod normalization_twice;
 pub(crate) mod pointwise;
 pub(crate) mod product;
 pub(crate) mod reduce;

@@ -1,7 +1,7 @@
 //! Normalisation over layers, groups and batches.
 //!
-//! The gradient is one fused operator; where it is to have a gradient itself it is made of small ones instead,
-//! statistics and all.
+//! The gradient is one fused operator, which has [one itself](super::normalization_twice) but for groups: there it is
+//! made of small ones where it is to have a gradient, statistics and all.
 
 use aten::ops::handles;
 use aten::{Result, Tensor};
@@ -11,12 +11,12 @@ use super::shape::{mean_of, total_of};
 use crate::mode::is_grad_enabled;
 
 /// Gradients of the input, the weight and the bias.
-type Three = (Option<Tensor>, Option<Tensor>, Option<Tensor>);
+pub(super) type Three = (Option<Tensor>, Option<Tensor>, Option<Tensor>);
 
 /// The input without mean and spread, and what it was scaled with.
-struct Normalized {
-    x: Tensor,
-    inverse: Tensor,
+pub(super) struct Normalized {
+    pub(super) x: Tensor,
+    pub(super) inverse: Tensor,
 }
 
 impl Normalized {
@@ -27,8 +27,23 @@ impl Normalized {
         Ok(Self { x: (centred * &inverse)?, inverse })
     }
 
+    /// With statistics along `dims` that are known. Where it is differentiated, they are functions of the input that
+    /// have these values here.
+    pub(super) fn with(x: &Tensor, [mean, inverse]: [&Tensor; 2], dims: &[i64]) -> Result<Self> {
+        if !is_grad_enabled() {
+            return Ok(Self { x: ((x - mean)? * inverse)?, inverse: inverse.clone() });
+        }
+        let own_mean = mean_of(x, dims)?;
+        let mean = (&own_mean + (mean - own_mean.detach()?)?.detach()?)?;
+        let centred = (x - mean)?;
+        let spread = mean_of(&(&centred * &centred)?, dims)?;
+        let rest = ((inverse * inverse)?.reciprocal()? - &spread)?.detach()?;
+        let inverse = (spread + rest)?.rsqrt()?;
+        Ok(Self { x: (centred * &inverse)?, inverse })
+    }
+
     /// The gradient of what was normalised along `dims`.
-    fn backward(&self, grad: &Tensor, dims: &[i64]) -> Result<Tensor> {
+    pub(super) fn backward(&self, grad: &Tensor, dims: &[i64]) -> Result<Tensor> {
         let along = (&self.x * mean_of(&(grad * &self.x)?, dims)?)?;
         ((grad - mean_of(grad, dims)?)? - along)? * &self.inverse
     }
@@ -41,50 +56,39 @@ impl Normalized {
     }
 
     /// The gradient of one over the spread.
-    fn inverse_backward(&self, grad: &Tensor) -> Result<Tensor> {
+    pub(super) fn inverse_backward(&self, grad: &Tensor) -> Result<Tensor> {
         ((grad * (&self.inverse * &self.inverse)?)? * &self.x)? / -self.count()
     }
 
     /// The number of elements that statistics are of.
-    fn count(&self) -> f64 {
+    pub(super) fn count(&self) -> f64 {
         (self.x.numel() / self.inverse.numel().max(1)) as f64
     }
 }
 
-/// Gives what is wanted alone.
-fn when(wanted: bool, make: impl FnOnce() -> Result<Tensor>) -> Result<Option<Tensor>> {
-    wanted.then(make).transpose()
-}
-
-fn weighed(grad: &Tensor, weight: Option<&Tensor>) -> Result<Tensor> {
+pub(super) fn weighed(grad: &Tensor, weight: Option<&Tensor>) -> Result<Tensor> {
     weight.map_or_else(|| Ok(grad.clone()), |weight| grad * weight)
 }
 
-#[allow(clippy::too_many_arguments, reason = "they are the operator's")]
 pub(crate) fn layer_norm(
     grad: &Tensor,
     x: &Tensor,
     shape: &[i64],
-    [mean, inverse]: [&Tensor; 2],
+    statistics: [&Tensor; 2],
     weight: Option<&Tensor>,
     bias: Option<&Tensor>,
-    eps: f64,
     wants: [bool; 3],
 ) -> Result<Three> {
-    if !is_grad_enabled() {
-        return handles::NATIVE_LAYER_NORM_BACKWARD.call(grad, x, shape, mean, inverse, weight, bias, &wants);
+    let [mean, inverse] = constants(statistics)?;
+    handles::NATIVE_LAYER_NORM_BACKWARD.call(grad, x, shape, &mean, &inverse, weight, bias, &wants)
+}
+
+/// Statistics that a fused gradient is told: what it makes of them it knows by itself when it is differentiated.
+fn constants([mean, inverse]: [&Tensor; 2]) -> Result<[Tensor; 2]> {
+    match is_grad_enabled() {
+        true => Ok([mean.detach()?, inverse.detach()?]),
+        false => Ok([mean.clone(), inverse.clone()]),
     }
-    let axis = x.rank() - shape.len();
-    let (inner, outer): (Vec<i64>, Vec<i64>) = (0..x.rank() as i64).partition(|dim| *dim >= axis as i64);
-    let normalized = Normalized::of(x, &inner, eps)?;
-    let summed = |each: Tensor| -> Result<Tensor> {
-        if outer.is_empty() { Ok(each) } else { each.sum_dim(Some(&outer)) }
-    };
-    Ok((
-        when(wants[0], || normalized.backward(&weighed(grad, weight)?, &inner))?,
-        when(wants[1], || summed((grad * &normalized.x)?))?,
-        when(wants[2], || summed(grad.clone()))?,
-    ))
 }
 
 /// `sizes` are those of the batch, the channels and the rest, and the number of groups. The statistics have gradients
@@ -136,48 +140,26 @@ pub(crate) fn batch_norm(
     x: &Tensor,
     weight: Option<&Tensor>,
     running: impl FnOnce() -> Result<[Option<Tensor>; 2]>,
-    [mean, inverse]: [&Tensor; 2],
+    statistics: [&Tensor; 2],
     training: bool,
     eps: f64,
     wants: [bool; 3],
 ) -> Result<Three> {
     // Training changes them, and does not need them.
     let [running_mean, running_var] = if training { [None, None] } else { running()? };
-    if !is_grad_enabled() {
-        return handles::NATIVE_BATCH_NORM_BACKWARD.call(
-            grad,
-            x,
-            weight,
-            running_mean.as_ref(),
-            running_var.as_ref(),
-            Some(mean),
-            Some(inverse),
-            training,
-            eps,
-            &wants,
-        );
-    }
-    let dims: Vec<i64> = (0..x.rank() as i64).filter(|dim| *dim != 1).collect();
-    let mut shape = vec![1; x.rank()];
-    shape[1] = -1;
-    let weight = weight.map(|weight| weight.reshape(&shape)).transpose()?;
-    let of_output = weighed(grad, weight.as_ref())?;
-    let normalized = match (running_mean, running_var) {
-        (Some(mean), Some(var)) => {
-            let inverse = var.add_scalar(eps)?.rsqrt()?.reshape(&shape)?;
-            Normalized { x: ((x - mean.reshape(&shape)?)? * &inverse)?, inverse }
-        }
-        _ => Normalized::of(x, &dims, eps)?,
-    };
-    let summed = |each: &Tensor| each.sum_dim(Some(&dims));
-    Ok((
-        when(wants[0], || match training {
-            true => normalized.backward(&of_output, &dims),
-            false => of_output * &normalized.inverse,
-        })?,
-        when(wants[1], || summed(&(grad * &normalized.x)?))?,
-        when(wants[2], || summed(grad))?,
-    ))
+    let [mean, inverse] = constants(statistics)?;
+    handles::NATIVE_BATCH_NORM_BACKWARD.call(
+        grad,
+        x,
+        weight,
+        running_mean.as_ref(),
+        running_var.as_ref(),
+        Some(&mean),
+        Some(&inverse),
+        training,
+        eps,
+        &wants,
+    )
 }
 
 /// There is no fused operator for this one. The root has a gradient too.

@@ -15,8 +15,8 @@ pub(super) fn refuse_again(given: Gradients) -> Result<Gradients> {
     let node = refusal::once_differentiable(given.iter().flatten());
     let mut at = 0;
     let mut refused = |gradient: Tensor| -> Result<Tensor> {
-        let alias = saved::alias(&gradient)?;
-        set_result(&alias, Edge { node: node.clone(), input: at });
+        let mut alias = saved::alias(&gradient)?;
+        set_result(&mut alias, Edge { node: node.clone(), input: at });
         at += 1;
         Ok(alias)
     };

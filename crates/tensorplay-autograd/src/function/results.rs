@@ -161,12 +161,12 @@ fn differentiable(result: Tensor, kind: Kind, edge: Edge, creation: Creation) ->
     let is_view = kind.is_input || result.view_base().is_some();
     // See Note [Results that somebody holds].
     let is_free = !is_view && meta(&result).is_none() && result.use_count() == 1;
-    let own = match (is_free, is_view) {
+    let mut own = match (is_free, is_view) {
         (true, _) => result,
         (false, false) => saved::alias(&result)?,
         (false, true) => view_of(&result, creation)?,
     };
-    set_result(&own, edge);
+    set_result(&mut own, edge);
     Ok(own)
 }
 

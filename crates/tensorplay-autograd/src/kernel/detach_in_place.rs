@@ -23,8 +23,8 @@ impl Around for DetachInPlace {
         true
     }
 
-    fn before(&self, arguments: Arguments<'_>) -> Result<Option<()>> {
-        let mut result = Ok(Some(()));
+    fn before(&self, (): &mut (), arguments: Arguments<'_>) -> Result<bool> {
+        let mut result = Ok(true);
         arguments.tensors_of(0, &mut |tensor| {
             if tensor.view_base().is_some() {
                 result = Err(Error::invalid_argument(
@@ -38,7 +38,7 @@ impl Around for DetachInPlace {
         result
     }
 
-    fn after(&self, (): (), arguments: Arguments<'_>, _: &mut Results<'_>) -> Result<()> {
+    fn after(&self, (): &mut (), arguments: Arguments<'_>, _: &mut Results<'_>) -> Result<()> {
         arguments.tensors_of(0, &mut |tensor| {
             let Some(own) = meta(tensor) else { return };
             let old = own.change(|state| {

@@ -57,9 +57,10 @@ fn call(operator: OperatorHandle, keys: DispatchKeySet, stack: &mut Stack) -> Re
     if results.is_empty() {
         return Ok(());
     }
+    let is_only = results.len() == 1;
     let node = refusal::no_formula(operator.name(), sequence, edges, &results);
-    for (input, tensor) in results.iter().enumerate() {
-        if written.iter().any(|own| own.is_same(tensor)) && results.len() == 1 {
+    for (input, tensor) in results.iter_mut().enumerate() {
+        if is_only && written.iter().any(|own| own.is_same(tensor)) {
             rebase_history(tensor, node.clone())?;
         } else {
             set_result(tensor, Edge { node: node.clone(), input });

@@ -9,7 +9,7 @@ use super::recording::{self, Recording};
 use crate::formula::Formula;
 use crate::meta::requires_grad;
 use crate::mode::is_grad_enabled;
-use crate::node::Edge;
+use crate::node::{Edge, Node};
 use crate::view_track::{self, Creation, set_result};
 
 /// The autograd kernel of an operator that makes new tensors.
@@ -27,8 +27,9 @@ impl Around for Functional {
         recording::concerns(tensor)
     }
 
-    fn before(&self, arguments: Arguments<'_>) -> Result<Option<Recording>> {
-        Recording::begin(self.formula, arguments, None)
+    #[inline]
+    fn before(&self, recording: &mut Recording, arguments: Arguments<'_>) -> Result<bool> {
+        recording.begin(self.formula, arguments, None)
     }
 
     #[inline]
@@ -37,7 +38,8 @@ impl Around for Functional {
         call()
     }
 
-    fn after(&self, recording: Recording, _: Arguments<'_>, results: &mut Results<'_>) -> Result<()> {
+    #[inline]
+    fn after(&self, recording: &mut Recording, _: Arguments<'_>, results: &mut Results<'_>) -> Result<()> {
         record(self.formula, recording, results)
     }
 }
@@ -50,7 +52,8 @@ pub(crate) struct View {
 }
 
 impl Around for View {
-    type Record = Option<Recording>;
+    /// A recording, and whether there is one.
+    type Record = (Recording, bool);
 
     // The kernel of ADInplaceOrView links views where this one is passed by.
     const BELOW: DispatchKeySet = DispatchKeySet::full_after(DispatchKey::AdInplaceOrView);
@@ -68,11 +71,15 @@ impl Around for View {
         view_track::link(made, of, self.creation());
     }
 
-    fn before(&self, arguments: Arguments<'_>) -> Result<Option<Option<Recording>>> {
+    fn before(
+        &self,
+        (recording, is_recorded): &mut (Recording, bool),
+        arguments: Arguments<'_>,
+    ) -> Result<bool> {
         let mut needs_record = false;
         arguments.tensors_of(0, &mut |tensor| needs_record = requires_grad(tensor));
-        let recording = if needs_record { Recording::begin(self.formula, arguments, None)? } else { None };
-        Ok(Some(recording))
+        *is_recorded = needs_record && recording.begin(self.formula, arguments, None)?;
+        Ok(true)
     }
 
     #[inline]
@@ -83,15 +90,12 @@ impl Around for View {
 
     fn after(
         &self,
-        recording: Option<Recording>,
+        (recording, is_recorded): &mut (Recording, bool),
         arguments: Arguments<'_>,
         results: &mut Results<'_>,
     ) -> Result<()> {
         link(arguments, results, self.creation());
-        match recording {
-            Some(recording) => record(self.formula, recording, results),
-            None => Ok(()),
-        }
+        if *is_recorded { record(self.formula, recording, results) } else { Ok(()) }
     }
 }
 
@@ -130,25 +134,37 @@ impl Around for InferenceView {
         is_inference_mode()
     }
 
-    fn before(&self, _: Arguments<'_>) -> Result<Option<()>> {
-        Ok(Some(()))
+    fn before(&self, (): &mut (), _: Arguments<'_>) -> Result<bool> {
+        Ok(true)
     }
 
-    fn after(&self, (): (), arguments: Arguments<'_>, results: &mut Results<'_>) -> Result<()> {
+    fn after(&self, (): &mut (), arguments: Arguments<'_>, results: &mut Results<'_>) -> Result<()> {
         link(arguments, results, Creation::InferenceMode);
         Ok(())
     }
 }
 
 /// Makes the node of the call the one that made its results.
-fn record(formula: &'static Formula, recording: Recording, results: &Results<'_>) -> Result<()> {
+fn record(formula: &'static Formula, recording: &mut Recording, results: &mut Results<'_>) -> Result<()> {
     let node = recording.finish(formula, results)?;
-    for at in 0..results.len() {
-        let Some(tensor) = results.tensor(at) else { continue };
-        if !formula.is_differentiable(at, tensor) {
-            continue;
-        }
-        set_result(tensor, Edge { node: node.clone(), input: at });
+    // Almost all calls have one result, which gets the handle itself.
+    for at in 1..results.len() {
+        set_if_differentiable(formula, results, at, || node.clone());
     }
+    set_if_differentiable(formula, results, 0, || node);
     Ok(())
+}
+
+#[inline]
+fn set_if_differentiable(
+    formula: &Formula,
+    results: &mut Results<'_>,
+    at: usize,
+    node: impl FnOnce() -> Node,
+) {
+    if let Some(tensor) = results.tensor_mut(at)
+        && formula.is_differentiable(at, tensor)
+    {
+        set_result(tensor, Edge { node: node(), input: at });
+    }
 }

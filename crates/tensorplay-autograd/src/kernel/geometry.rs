@@ -28,10 +28,10 @@ impl Around for Resize {
         recording::concerns(tensor)
     }
 
-    fn before(&self, arguments: Arguments<'_>) -> Result<Option<()>> {
+    fn before(&self, (): &mut (), arguments: Arguments<'_>) -> Result<bool> {
         match first(arguments).is_some_and(|tensor| requires_grad(&tensor)) {
             true => Err(Error::invalid_argument("cannot resize variables that require grad")),
-            false => Ok(None),
+            false => Ok(false),
         }
     }
 }

@@ -29,15 +29,15 @@ impl Around for InPlace {
         recording::concerns(tensor)
     }
 
-    fn before(&self, arguments: Arguments<'_>) -> Result<Option<Recording>> {
+    fn before(&self, recording: &mut Recording, arguments: Arguments<'_>) -> Result<bool> {
         if !is_grad_enabled() {
-            return Ok(None);
+            return Ok(false);
         }
-        let Some(changed) = first(arguments) else { return Ok(None) };
+        let Some(changed) = first(arguments) else { return Ok(false) };
         let mut wanted = false;
         arguments.for_each_tensor(&mut |tensor| wanted |= requires_grad(tensor));
         check_in_place(&changed, wanted)?;
-        Recording::begin(self.formula, arguments, Some(&changed))
+        recording.begin(self.formula, arguments, Some(&changed))
     }
 
     #[inline]
@@ -46,7 +46,7 @@ impl Around for InPlace {
         call()
     }
 
-    fn after(&self, recording: Recording, arguments: Arguments<'_>, _: &mut Results<'_>) -> Result<()> {
+    fn after(&self, recording: &mut Recording, arguments: Arguments<'_>, _: &mut Results<'_>) -> Result<()> {
         let Some(changed) = first(arguments) else { return Ok(()) };
         let (node, finished) = match recording.finish_in_place(self.formula, &changed) {
             Ok(node) => (node, Ok(())),
@@ -83,13 +83,13 @@ impl Around for InferenceCheck {
         tensor.is_inference()
     }
 
-    fn before(&self, arguments: Arguments<'_>) -> Result<Option<()>> {
+    fn before(&self, (): &mut (), arguments: Arguments<'_>) -> Result<bool> {
         if !is_inference_mode() && first(arguments).is_some_and(|tensor| tensor.is_inference()) {
             return Err(Error::invalid_argument(
                 "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a \
                  normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.",
             ));
         }
-        Ok(None)
+        Ok(false)
     }
 }

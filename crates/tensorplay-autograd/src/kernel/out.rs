@@ -23,7 +23,7 @@ impl Around for Out {
         recording::concerns(tensor)
     }
 
-    fn before(&self, arguments: Arguments<'_>) -> Result<Option<()>> {
+    fn before(&self, (): &mut (), arguments: Arguments<'_>) -> Result<bool> {
         let mut wanted = false;
         arguments.for_each_tensor(&mut |tensor| wanted |= requires_grad(tensor));
         if wanted && is_grad_enabled() {
@@ -33,6 +33,6 @@ impl Around for Out {
                 self.name
             )));
         }
-        Ok(None)
+        Ok(false)
     }
 }

@@ -5,12 +5,11 @@ use aten::{Result, Tensor};
 use smallvec::SmallVec;
 
 use crate::formula::{Formula, FormulaBody, Keep, Of};
-use crate::meta::requires_grad;
 use crate::mode::is_grad_enabled;
-use crate::node::{Edge, InputMeta, NewNode, Node, NodeName, next_sequence};
+use crate::node::{Edge, InputMeta, NewNode, Node, NodeName, next_sequence, topological_above};
 use crate::saved::{Saved, SavedList, SavedTensor, TensorMeta};
 use crate::saved_hooks::check_stop;
-use crate::view_track::gradient_edge;
+use crate::view_track::edge_if_required;
 
 /// Whether a call with the tensor may have to be recorded.
 #[inline]
@@ -19,6 +18,7 @@ pub(crate) fn concerns(tensor: &Tensor) -> bool {
 }
 
 /// A call that is being recorded.
+#[derive(Default)]
 pub(crate) struct Recording {
     sequence: u64,
     edges: SmallVec<[Option<Edge>; 2]>,
@@ -33,32 +33,48 @@ impl Recording {
     /// Begins, if a gradient of an argument is wanted. `changed` is the tensor that the call writes: where its
     /// elements are needed, they are copied.
     pub(crate) fn begin(
+        &mut self,
         formula: &Formula,
         arguments: Arguments<'_>,
         changed: Option<&Tensor>,
-    ) -> Result<Option<Self>> {
-        if !is_grad_enabled() {
-            return Ok(None);
+    ) -> Result<bool> {
+        if !is_grad_enabled() || !self.find_edges(formula, arguments)? {
+            return Ok(false);
         }
-        let mut edges = SmallVec::new();
+        for save in formula.saves {
+            let saved = match save.of {
+                Of::Argument(at) if save.users & self.wants != 0 => {
+                    argument(arguments, at, save.keep, changed)?
+                }
+                _ => Saved::None,
+            };
+            self.saved.push(saved);
+        }
+        if !formula.fills_arguments {
+            check_stop()?;
+        }
+        Ok(true)
+    }
+
+    /// Finds where gradients go; whether any is wanted.
+    fn find_edges(&mut self, formula: &Formula, arguments: Arguments<'_>) -> Result<bool> {
         let mut lengths = formula.has_list().then(Vec::new);
-        let mut wants = 0_u32;
         // Taken before the edges: views may make nodes for theirs.
         let mut sequence = None;
         for (which, target) in formula.targets.iter().enumerate() {
-            let before = edges.len();
+            let before = self.edges.len();
             let mut fault = None;
             arguments.tensors_of(target.argument, &mut |tensor| {
-                let edge = if requires_grad(tensor) {
+                let edge = if concerns(tensor) {
                     sequence.get_or_insert_with(next_sequence);
-                    gradient_edge(tensor)
+                    edge_if_required(tensor)
                 } else {
                     Ok(None)
                 };
                 match edge {
                     Ok(edge) => {
-                        wants |= u32::from(edge.is_some()) << which;
-                        edges.push(edge);
+                        self.wants |= u32::from(edge.is_some()) << which;
+                        self.edges.push(edge);
                     }
                     Err(error) => fault = Some(error),
                 }
@@ -67,46 +83,43 @@ impl Recording {
                 return Err(error);
             }
             // An argument that is absent has an edge too: targets have their places.
-            if edges.len() == before && !target.is_list {
-                edges.push(None);
+            if self.edges.len() == before && !target.is_list {
+                self.edges.push(None);
             }
             if let Some(lengths) = &mut lengths {
-                lengths.push(edges.len() - before);
+                lengths.push(self.edges.len() - before);
             }
         }
-        let Some(sequence) = sequence else { return Ok(None) };
-        let mut saved = SmallVec::new();
-        for save in formula.saves {
-            saved.push(match save.of {
-                Of::Argument(at) if save.users & wants != 0 => argument(arguments, at, save.keep, changed)?,
-                _ => Saved::None,
-            });
-        }
-        if !formula.fills_arguments {
-            check_stop()?;
-        }
-        Ok(Some(Self { sequence, edges, saved, lengths: lengths.map(Vec::into_boxed_slice), wants }))
+        self.lengths = lengths.map(Vec::into_boxed_slice);
+        self.sequence = sequence.unwrap_or_default();
+        Ok(self.wants != 0)
     }
 
     /// The node, with what the formula needs of the results.
-    pub(crate) fn finish(self, formula: &'static Formula, results: &Results<'_>) -> Result<Node> {
-        let inputs = (0..results.len())
-            .map(|at| results.tensor(at).map_or_else(InputMeta::undefined, InputMeta::of))
-            .collect();
-        self.finish_with(formula, |which| results.tensor(which), inputs)
+    pub(crate) fn finish(&mut self, formula: &'static Formula, results: &Results<'_>) -> Result<Node> {
+        let meta_of = |at| results.tensor(at).map_or_else(InputMeta::undefined, InputMeta::of);
+        self.finish_with(
+            formula,
+            |which| results.tensor(which),
+            || match results.len() {
+                1 => [meta_of(0)].into(),
+                len => (0..len).map(meta_of).collect(),
+            },
+        )
     }
 
     /// The node of an in-place call, whose result is the tensor it changed.
-    pub(crate) fn finish_in_place(self, formula: &'static Formula, changed: &Tensor) -> Result<Node> {
-        let inputs = [InputMeta::of(changed)].into_iter().collect();
-        self.finish_with(formula, |which| (which == 0).then_some(changed), inputs)
+    pub(crate) fn finish_in_place(&mut self, formula: &'static Formula, changed: &Tensor) -> Result<Node> {
+        let own = |which| (which == 0).then_some(changed);
+        self.finish_with(formula, own, || [InputMeta::of(changed)].into())
     }
 
+    #[inline]
     fn finish_with<'t>(
-        mut self,
+        &mut self,
         formula: &'static Formula,
         result: impl Fn(usize) -> Option<&'t Tensor>,
-        inputs: SmallVec<[InputMeta; 1]>,
+        inputs: impl FnOnce() -> SmallVec<[InputMeta; 1]>,
     ) -> Result<Node> {
         for (save, slot) in formula.saves.iter().zip(&mut self.saved) {
             if let Of::Result(which) = save.of
@@ -117,18 +130,14 @@ impl Recording {
             }
         }
         check_stop()?;
-        Ok(self.into_node(formula, inputs))
-    }
-
-    fn into_node(self, formula: &'static Formula, inputs: SmallVec<[InputMeta; 1]>) -> Node {
-        NewNode {
+        let topological = topological_above(&self.edges);
+        Ok(Node::made_of(topological, || NewNode {
             name: NodeName::Static(formula.name),
             sequence: self.sequence,
-            edges: self.edges,
-            inputs,
-            body: FormulaBody::new(formula, self.saved, self.lengths),
-        }
-        .make()
+            edges: std::mem::take(&mut self.edges),
+            inputs: inputs(),
+            body: FormulaBody::new(formula, std::mem::take(&mut self.saved), self.lengths.take()),
+        }))
     }
 }
 

@@ -4,17 +4,16 @@
 //! A node holds the nodes below it: by its edges, by the tensors that it saved, by its hooks. Were it just dropped, a
 //! chain of a million nodes would be a million calls deep. So the first thing that ends on a thread runs a loop, and
 //! what ends meanwhile gives it what it held. What autograd keeps with a tensor does the same, for its hooks may hold
-//! tensors of other graphs.
+//! tensors of other graphs. Nodes that hold others by their edges alone, as most do, have a [loop](leave) of their own.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Apply, Edge, NodeCell};
+use super::{Apply, Edge, Node, NodeCell};
 use crate::saved::SavedList;
 
 /// What may hold the last handle on a node.
@@ -30,27 +29,55 @@ thread_local! {
     /// thread's very end: graphs may end in destructors of other locals.
     static WAITING: ManuallyDrop<RefCell<Option<Vec<Garbage>>>> =
         const { ManuallyDrop::new(RefCell::new(None)) };
+
+    /// Whether the loop of nodes runs on this thread, and what waits for it. It has no destructor either.
+    static LEAVING: Cell<bool> = const { Cell::new(false) };
+    static LEFT: ManuallyDrop<RefCell<Vec<Node>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
 impl<B: Apply + ?Sized> Drop for NodeCell<B> {
     fn drop(&mut self) {
-        let edges = std::mem::take(&mut self.header.edges);
         let mut garbage = Vec::new();
         self.body.take_garbage(&mut garbage);
-        if let Some(hooks) = self.header.hooks.take() {
+        if self.header.hooks.get().is_some()
+            && let Some(hooks) = self.header.hooks.take()
+        {
             garbage.push(Garbage::Any(hooks));
         }
         if let Some(origin) = self.header.origin.take() {
             garbage.push(Garbage::Any(origin));
         }
-        // Several edges may lead to one node, and be its last handles together.
-        let may_be_last = |edge: &Edge| Arc::strong_count(&edge.node.0) <= edges.len();
-        match garbage.is_empty() {
-            true if edges.iter().flatten().any(may_be_last) => collect([Garbage::Edges(edges)]),
-            true => {}
-            false => collect(garbage.into_iter().chain([Garbage::Edges(edges)])),
+        if garbage.is_empty() {
+            self.header.edges.iter_mut().filter_map(Option::take).for_each(|edge| leave(edge.node));
+        } else {
+            let edges = std::mem::take(&mut self.header.edges);
+            collect(garbage.into_iter().chain([Garbage::Edges(edges)]));
         }
     }
+}
+
+/// Drops a handle. If it may be the last, it is left to the loop of nodes that runs further up on this thread's stack.
+fn leave(node: Node) {
+    if !node.is_sole() {
+        return;
+    }
+    if LEAVING.replace(true) {
+        LEFT.with(|left| left.borrow_mut().push(node));
+        return;
+    }
+    struct End;
+    impl Drop for End {
+        fn drop(&mut self) {
+            LEAVING.set(false);
+        }
+    }
+    let _end = End;
+    let mut next = Some(node);
+    while let Some(node) = next {
+        drop(node);
+        next = LEFT.with(|left| left.borrow_mut().pop());
+    }
+    LEFT.with(|left| left.take());
 }
 
 /// Drops it now, or leaves it to the loop that runs further up on this thread's stack.

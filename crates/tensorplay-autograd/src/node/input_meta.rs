@@ -17,6 +17,7 @@ pub(crate) struct InputMeta {
 }
 
 impl InputMeta {
+    #[inline]
     pub(crate) fn of(tensor: &Tensor) -> Self {
         let device = tensor.device();
         Self { sizes: tensor.sizes(), dtype: tensor.dtype(), device, stream: current_stream(device) }
@@ -33,8 +34,9 @@ impl InputMeta {
         Self { sizes: Dims::from(&[][..]), dtype: ScalarType::Float32, device: Device::CPU, stream: None }
     }
 
+    #[inline]
     pub(crate) fn has_sizes_of(&self, tensor: &Tensor) -> bool {
-        self.sizes[..] == tensor.sizes()[..]
+        tensor.has_sizes(&self.sizes)
     }
 
     /// A gradient of zeros.

@@ -102,46 +102,65 @@ pub(crate) struct NewNode<B> {
 
 impl<B: Apply> NewNode<B> {
     pub(crate) fn make(self) -> Node {
-        let below = self.edges.iter().flatten().map(|edge| edge.node.topological() + 1).max();
-        let header = Header {
-            sequence: self.sequence,
-            topological: below.unwrap_or(0),
-            name: self.name,
-            edges: self.edges,
-            inputs: self.inputs,
-            hooks: OnceLock::new(),
-            origin: Origin::here(),
-        };
-        Node(new_in_place(|| NodeCell { header, body: self.body }))
+        Node::made_of(topological_above(&self.edges), || self)
     }
 }
 
+/// The longest way to a leaf of a node with these edges.
+#[inline]
+pub(crate) fn topological_above(edges: &[Option<Edge>]) -> u64 {
+    edges.iter().flatten().map(|edge| edge.node.topological() + 1).max().unwrap_or(0)
+}
+
 impl Node {
+    /// A node of what `make` gives, in the place where it stays: see Note [Made in place] in `c10_core::in_place`.
+    #[inline(always)]
+    pub(crate) fn made_of<B: Apply>(topological: u64, make: impl FnOnce() -> NewNode<B>) -> Self {
+        let origin = Origin::here();
+        Self(new_in_place(|| {
+            let NewNode { name, sequence, edges, inputs, body } = make();
+            let header =
+                Header { sequence, topological, name, edges, inputs, hooks: OnceLock::new(), origin };
+            NodeCell { header, body }
+        }))
+    }
+
+    /// Whether this is the only handle. Stale at once if others clone it.
+    #[inline]
+    pub(crate) fn is_sole(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
     /// The name, as `MulBackward0`.
     pub fn name(&self) -> &str {
         self.0.header.name.as_str()
     }
 
     /// Larger for nodes that were made later; the largest number for accumulators (`_sequence_nr`).
+    #[inline]
     pub fn sequence(&self) -> u64 {
         self.0.header.sequence
     }
 
     /// The longest way to a leaf (`topological_nr`).
+    #[inline]
     pub fn topological(&self) -> u64 {
         self.0.header.topological
     }
 
     /// Where each gradient goes; `None` where none is wanted (`next_functions`).
+    #[inline]
     pub fn next_functions(&self) -> &[Option<Edge>] {
         &self.0.header.edges
     }
 
     /// How many gradients it takes: one for each result of the call that it stands for.
+    #[inline]
     pub fn num_inputs(&self) -> usize {
         self.0.header.inputs.len()
     }
 
+    #[inline]
     pub(crate) fn inputs(&self) -> &[InputMeta] {
         &self.0.header.inputs
     }
@@ -156,6 +175,7 @@ impl Node {
         self.0.header.origin.as_deref()
     }
 
+    #[inline]
     pub(crate) fn hooks(&self) -> Option<&NodeHooks> {
         self.0.header.hooks.get().map(|hooks| &**hooks)
     }

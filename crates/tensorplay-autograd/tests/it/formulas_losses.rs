@@ -98,6 +98,75 @@ fn normalisations_have_second_derivatives() {
     });
 }
 
+/// The operators that are the gradients of normalisations, called directly: with `check` their own second derivatives
+/// are looked at, which are the third ones of the normalisations.
+#[test]
+fn gradients_of_normalisations_have_derivatives() {
+    let x = numbers(&[3, 4, 2], 31);
+    let (mean, inverse) = {
+        let made = handles::NATIVE_LAYER_NORM.call(&x, &[4, 2], None, None, 1e-2).unwrap();
+        (made.1, made.2)
+    };
+    // Steps of the input move the statistics with it.
+    let of_layers = |x: &Tensor| -> Result<[Tensor; 2]> {
+        let made = handles::NATIVE_LAYER_NORM.call(&x.detach()?, &[4, 2], None, None, 1e-2)?;
+        Ok([made.1, made.2])
+    };
+    let three = [numbers(&[3, 4, 2], 32), x.clone(), shares(&[4, 2], 33)];
+    for mask in [[true, true, true], [true, false, false], [false, true, true]] {
+        check(&format!("native_layer_norm_backward {mask:?}"), &three, |x| {
+            let [mean, inverse] = of_layers(&x[1])?;
+            let (shape, weight) = ([4, 2], Some(&x[2]));
+            let made = handles::NATIVE_LAYER_NORM_BACKWARD
+                .call(&x[0], &x[1], &shape, &mean, &inverse, weight, None, &mask)?;
+            Ok([made.0, made.1, made.2].into_iter().flatten().collect())
+        });
+    }
+    let mean = mean.requires_grad_(true).unwrap();
+    let made = handles::NATIVE_LAYER_NORM_BACKWARD
+        .call(&three[0], &x, &[4, 2], &mean, &inverse, None, None, &[true, false, false])
+        .unwrap();
+    let error = made.0.unwrap().sum().unwrap().backward().unwrap_err();
+    assert_eq!(error.kind(), aten::ErrorKind::NotImplemented);
+
+    let (running_mean, running_var) = (numbers(&[4], 34), shares(&[4], 35));
+    let three = [numbers(&[3, 4, 2], 36), x, shares(&[4], 37)];
+    for training in [true, false] {
+        let statistics = |x: &Tensor| -> Result<[Option<Tensor>; 2]> {
+            let made =
+                handles::NATIVE_BATCH_NORM.call(&x.detach()?, None, None, None, None, true, 0.1, 1e-2)?;
+            Ok([Some(made.1), Some(made.2)])
+        };
+        let running = (!training).then_some((&running_mean, &running_var)).unzip();
+        check(&format!("native_batch_norm_backward {training}"), &three, |x| {
+            let [mean, inverse] = if training { statistics(&x[1])? } else { [None, None] };
+            let (own, mask) = ((mean.as_ref(), inverse.as_ref()), [true, true, true]);
+            let made = handles::NATIVE_BATCH_NORM_BACKWARD.call(
+                &x[0],
+                &x[1],
+                Some(&x[2]),
+                running.0,
+                running.1,
+                own.0,
+                own.1,
+                training,
+                1e-2,
+                &mask,
+            )?;
+            Ok([made.0, made.1, made.2].into_iter().flatten().collect())
+        });
+        let reserve = Tensor::zeros(&[0], c10_core::ScalarType::UInt8).unwrap();
+        check(&format!("batch_norm_backward {training}"), &three, |x| {
+            let [mean, inverse] = if training { statistics(&x[1])? } else { [None, None] };
+            let (own, mask) = ((mean.as_ref(), inverse.as_ref()), [true, true, true]);
+            let made = handles::BATCH_NORM_BACKWARD.call(
+                &x[0], &x[1], &x[2], running.0, running.1, own.0, own.1, training, 1e-2, &mask, &reserve,
+            )?;
+            Ok([made.0, made.1, made.2].into_iter().flatten().collect())
+        });
+    }
+}
+
 /// Training moves the running statistics after they were kept, and does not need them.
 #[test]
 fn running_statistics_may_move_before_the_backward_call() {

@@ -99,7 +99,8 @@ impl MultiheadAttention {
     /// Inputs without batch have two dimensions.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`](aten::ErrorKind::Shape) when sizes do not go together.
+    /// [`ErrorKind::Shape`](aten::ErrorKind::Shape) when sizes do not go together,
+    /// [`ErrorKind::Dtype`](aten::ErrorKind::Dtype) for a mask of neither bools nor floating-point numbers.
     pub fn attend(
         &self,
         query: &Tensor,
@@ -107,6 +108,8 @@ impl MultiheadAttention {
         value: &Tensor,
         mask: AttentionMask<'_>,
     ) -> Result<(Tensor, Tensor)> {
+        check_mask("attn_mask", mask.attention)?;
+        check_mask("key_padding_mask", mask.key_padding)?;
         let has_batch = query.rank() == 3;
         if !matches!(query.rank(), 2 | 3) || key.rank() != query.rank() || value.rank() != query.rank() {
             return Err(Error::shape("attention takes query, key and value of two or three dimensions each")
@@ -201,6 +204,16 @@ impl MultiheadAttention {
             scores = hide(&scores, &mask.reshape(&[batch, 1, 1, source])?)?;
         }
         Ok(scores)
+    }
+}
+
+/// Whole numbers could mean either kind of mask.
+fn check_mask(name: &str, mask: Option<&Tensor>) -> Result<()> {
+    match mask.filter(|mask| mask.dtype() != ScalarType::Bool && !mask.dtype().is_floating_point()) {
+        None => Ok(()),
+        Some(mask) => Err(Error::dtype(format!("only bool and floating types of {name} are supported"))
+            .with_operator("multi_head_attention")
+            .with_tensors([mask])),
     }
 }
 

@@ -38,8 +38,8 @@ impl GroupNorm {
     /// With PyTorch's defaults.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](aten::ErrorKind::InvalidArgument) when the groups do not divide the channels;
-    /// when there is no memory.
+    /// [`ErrorKind::InvalidArgument`](aten::ErrorKind::InvalidArgument) when the groups do not divide the channels, or
+    /// there are none; when there is no memory.
     pub fn new(num_groups: i64, num_channels: i64) -> Result<Self> {
         Self::with(num_groups, num_channels, GroupNormConfig::default())
     }
@@ -49,7 +49,8 @@ impl GroupNorm {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn with(num_groups: i64, num_channels: i64, config: GroupNormConfig) -> Result<Self> {
-        if num_groups <= 0 || num_channels < 0 || num_channels % num_groups != 0 {
+        // Differs from PyTorch: there no channels are refused by the first input.
+        if num_groups <= 0 || num_channels <= 0 || num_channels % num_groups != 0 {
             return Err(Error::invalid_argument(format!(
                 "{num_groups} groups do not divide {num_channels} channels"
             )));

@@ -66,11 +66,16 @@ pub fn normal_(tensor: &Tensor, mean: f64, std: f64) -> Result<()> {
     no_grad(|| tensor.normal_with_(NormalInPlaceOptions { mean, std, ..Default::default() }).map(drop))
 }
 
+/// How often numbers are drawn for a tensor at most.
+const MOST_DRAWS: usize = 10_000;
+
 /// Draws from the normal distribution, and again where it falls outside `[from, to]`.
 ///
 /// # Errors
 /// As [`uniform_`]; [`ErrorKind::InvalidArgument`](aten::ErrorKind::InvalidArgument) for a deviation that is not
-/// positive, and bounds that are not in order and finite.
+/// positive, bounds that are not in order and finite, and bounds so far from the mean that numbers between them are not
+/// found. The tensor stays as it was.
+// Differs from PyTorch: there the last is a loop without end.
 pub fn trunc_normal_(tensor: &Tensor, mean: f64, std: f64, from: f64, to: f64) -> Result<()> {
     if !(std > 0.0 && std.is_finite() && mean.is_finite() && from < to && from.is_finite() && to.is_finite())
     {
@@ -84,11 +89,18 @@ pub fn trunc_normal_(tensor: &Tensor, mean: f64, std: f64, from: f64, to: f64) -
     no_grad(|| {
         // Much of the distribution is within: draw from it until all is. Otherwise draw evenly, and keep by its height.
         let share = below((to - mean) / std)? - below((from - mean) / std)?;
-        if share > 0.3 {
+        let made = if share > 0.3 {
             redraw_outside(tensor, mean, std, [from, to])
         } else {
             reject(tensor, mean, std, [from, to])
-        }
+        }?;
+        let made = made.ok_or_else(|| {
+            Error::invalid_argument(format!(
+                "drawn {MOST_DRAWS} times, numbers between {from} and {to} were not found: they are too far from the \
+                 mean {mean} for a deviation of {std}"
+            ))
+        })?;
+        tensor.copy_(&made).map(drop)
     })
 }
 
@@ -98,33 +110,38 @@ fn below(x: f64) -> Result<f64> {
     Ok((1.0 + erf.item()?.to::<f64>()?) / 2.0)
 }
 
-fn redraw_outside(tensor: &Tensor, mean: f64, std: f64, [from, to]: [f64; 2]) -> Result<()> {
-    normal_(tensor, mean, std)?;
-    loop {
-        let outside = tensor.lt_scalar(from)?.logical_or(&tensor.gt_scalar(to)?)?;
+fn redraw_outside(like: &Tensor, mean: f64, std: f64, [from, to]: [f64; 2]) -> Result<Option<Tensor>> {
+    let made = like.empty_like(TensorOptions::default())?;
+    normal_(&made, mean, std)?;
+    for _ in 1..MOST_DRAWS {
+        let outside = made.lt_scalar(from)?.logical_or(&made.gt_scalar(to)?)?;
         if !is_any(&outside)? {
-            return Ok(());
+            return Ok(Some(made));
         }
-        let again = tensor.empty_like(TensorOptions::default())?;
+        let again = like.empty_like(TensorOptions::default())?;
         normal_(&again, mean, std)?;
-        tensor.copy_(&outside.where_self(&again, tensor)?)?;
+        made.copy_(&outside.where_self(&again, &made)?)?;
     }
+    Ok(None)
 }
 
-fn reject(tensor: &Tensor, mean: f64, std: f64, [from, to]: [f64; 2]) -> Result<()> {
+fn reject(like: &Tensor, mean: f64, std: f64, [from, to]: [f64; 2]) -> Result<Option<Tensor>> {
     // The density within the bounds is highest here.
     let peak = -0.5 * ((mean.clamp(from, to) - mean) / std).powi(2);
-    let (drawn, height) =
-        (tensor.empty_like(TensorOptions::default())?, tensor.empty_like(TensorOptions::default())?);
-    let mut pending = Tensor::ones(&tensor.sizes(), (ScalarType::Bool, tensor.device()))?;
-    while is_any(&pending)? {
+    let new = || like.empty_like(TensorOptions::default());
+    let (made, drawn, height) = (new()?, new()?, new()?);
+    let mut pending = Tensor::ones(&like.sizes(), (ScalarType::Bool, like.device()))?;
+    for _ in 0..MOST_DRAWS {
+        if !is_any(&pending)? {
+            return Ok(Some(made));
+        }
         uniform_(&drawn, from, to)?;
-        tensor.copy_(&pending.where_self(&drawn, tensor)?)?;
+        made.copy_(&pending.where_self(&drawn, &made)?)?;
         drawn.sub_scalar_(mean)?.div_scalar_(std)?.pow_scalar_(2)?.mul_scalar_(-0.5)?.sub_scalar_(peak)?;
         uniform_(&height, 0.0, 1.0)?;
         pending = pending.logical_and(&height.log_()?.gt(&drawn)?)?;
     }
-    Ok(())
+    Ok(None)
 }
 
 fn is_any(mask: &Tensor) -> Result<bool> {

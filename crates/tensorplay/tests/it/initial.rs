@@ -34,6 +34,19 @@ fn initialisations_draw_what_pytorch_draws() {
     }
 }
 
+/// A loop that goes on until all is within bounds would not end.
+#[test]
+fn bounds_far_from_the_mean_are_refused() {
+    let _seeded = SEEDED.lock().unwrap();
+    let weight = Tensor::full(&[3], 7.0, ScalarType::Float32).unwrap();
+    let error = trunc_normal_(&weight, 0.0, 1.0, 1e6, 1e12).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.to_string().contains("between 1000000 and 1000000000000"), "{error}");
+    assert_eq!(weight.to_vec::<f32>().unwrap(), [7.0; 3]);
+    trunc_normal_(&weight, 0.0, 1.0, 5.0, 5.5).unwrap();
+    assert!(weight.to_vec::<f32>().unwrap().iter().all(|x| (5.0..=5.5).contains(x)));
+}
+
 #[test]
 fn a_parameter_is_filled_and_nothing_is_recorded() {
     let weight = Tensor::empty(&[2, 2], ScalarType::Float64).unwrap().requires_grad_(true).unwrap();

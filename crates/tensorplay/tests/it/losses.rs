@@ -45,6 +45,14 @@ fn losses_are_pytorchs() {
 fn what_does_not_fit_is_refused() {
     let (scores, classes) = (tensor![[1.0_f32, 2.0]].unwrap(), tensor![2_i64].unwrap());
     assert!(CrossEntropyLoss::default().forward(&scores, &classes).is_err());
+    let weight = Some(tensor![0.5_f32].unwrap());
+    let shares = tensor![[0.25_f32, 0.75]].unwrap();
+    for (target, label_smoothing) in [(&shares, 0.0), (&tensor![1_i64].unwrap(), 0.1)] {
+        let weighed = CrossEntropyLoss { weight: weight.clone(), label_smoothing, ..Default::default() };
+        let error = weighed.forward(&scores, target).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Shape);
+        assert!(error.to_string().contains("for all 2 classes or no classes"), "{error}");
+    }
     let scalar = tensor![1.0_f32].unwrap().squeeze().unwrap();
     let kl = KlDivLoss { reduction: KlReduction::BatchMean, ..Default::default() };
     assert_eq!(kl.forward(&scalar, &scalar).unwrap_err().kind(), ErrorKind::Shape);

@@ -290,3 +290,20 @@ fn modules_begin_compute_and_have_gradients_as_in_pytorch() {
         }
     }
 }
+
+#[test]
+fn groups_of_no_channels_and_masks_of_whole_numbers_are_refused() {
+    assert_eq!(GroupNorm::new(1, 0).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    let attention = MultiheadAttention::new(4, 2).unwrap();
+    let x = Tensor::ones(&[3, 1, 4], ScalarType::Float32).unwrap();
+    let hidden = Tensor::ones(&[3, 3], ScalarType::Int64).unwrap();
+    let masks = [
+        ("attn_mask", AttentionMask { attention: Some(&hidden), key_padding: None }),
+        ("key_padding_mask", AttentionMask { attention: None, key_padding: Some(&hidden) }),
+    ];
+    for (name, mask) in masks {
+        let error = attention.attend(&x, &x, &x, mask).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Dtype);
+        assert!(error.to_string().contains(&format!("only bool and floating types of {name} ")), "{error}");
+    }
+}

@@ -1,6 +1,6 @@
 //! Tests of [`beside_torch`](super).
 
-use super::{figure, median, pair_up};
+use super::{by_threads, figure, median, pair_up};
 
 #[test]
 fn a_line_is_a_case_and_its_median() {
@@ -18,6 +18,19 @@ fn figures_of_one_round_are_pairs() {
         pair_up(&mut cases, &theirs, vec![("a".to_owned(), ns), ("ours alone".to_owned(), 1.0)]);
     }
     assert_eq!(cases, [("a".to_owned(), vec![(10.0, 3.0), (10.0, 1.0), (10.0, 2.0)])]);
+}
+
+#[test]
+fn threads_are_compared_with_one() {
+    let case =
+        |name: &str, ours: &[f64]| (name.to_owned(), ours.iter().map(|ns| (1.0, *ns)).collect::<Vec<_>>());
+    let cases = [
+        case("hot one size, 512 B", &[1.0]),
+        case("1 threads, own streams, a", &[10.0, 20.0, 10.0]),
+        case("2 threads, own streams, a", &[30.0, 20.0, 20.0]),
+        case("2 threads, own streams, b", &[30.0]),
+    ];
+    assert_eq!(by_threads(&cases), [("2 threads, own streams, a", 2.0)]);
 }
 
 #[test]

@@ -96,6 +96,12 @@ impl AsyncPool {
         locked.live.get(&ptr.0).filter(|usage| !usage.freed).map(|usage| (ptr, usage.bytes))
     }
 
+    /// The device of a block.
+    pub(in crate::alloc) fn device_of(&self, ptr: DevicePtr) -> Option<DeviceIndex> {
+        let locked = self.lock();
+        locked.live.get(&ptr.0).filter(|usage| !usage.freed).map(|usage| usage.stream.device)
+    }
+
     pub(in crate::alloc) fn take_free_error(&self) -> Option<DriverError> {
         self.lock().unreported.take()
     }

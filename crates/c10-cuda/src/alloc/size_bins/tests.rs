@@ -10,6 +10,7 @@ use crate::alloc::ids::{BlockId, PoolId};
 enum Op {
     Insert { size: u64, tie: u64 },
     Remove(usize),
+    Resize { at: usize, size: u64 },
     First(u64),
 }
 
@@ -23,6 +24,8 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         4 => (size(), 0_u64..3).prop_map(|(size, tie)| Op::Insert { size, tie }),
         2 => any::<prop::sample::Index>().prop_map(|at| Op::Remove(at.index(1 << 20))),
+        2 => (any::<prop::sample::Index>(), size())
+            .prop_map(|(at, size)| Op::Resize { at: at.index(1 << 20), size }),
         2 => size().prop_map(Op::First),
     ]
 }
@@ -55,6 +58,17 @@ proptest! {
                     bins.remove(&mut blocks, id.index);
                     prop_assert!(!bins.contains(&blocks, id.index));
                     blocks.remove(id);
+                }
+                Op::Resize { at: place, size } => {
+                    let Some(entry) = tree.iter().nth(place % tree.len().max(1)).copied() else { continue };
+                    tree.remove(&entry);
+                    // Now and then only a little.
+                    let size = if at % 2 == 0 { entry.0.size ^ MIN_BLOCK_SIZE } else { size };
+                    let ptr = (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                    bins.resize(&mut blocks, entry.1, ptr, size);
+                    let block = blocks.block(entry.1);
+                    prop_assert_eq!((block.ptr, block.size), (ptr, size));
+                    tree.insert((bins.key(block), entry.1));
                 }
                 Op::First(size) => {
                     let first = tree.range((Key { size, tie: 0, ptr: 0 }, 0)..).next().map(|(_, index)| *index);

@@ -219,7 +219,7 @@ impl Locked<'_> {
             device_total: info.total,
             device_free: info.free,
             allowed: self.limit,
-            allocated: self.stats.allocated_bytes.all.current as u64,
+            allocated: self.usage.allocated_bytes(),
             reserved: self.stats.reserved_bytes.all.current as u64,
             private: 0,
         })

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::ffi::c_uint;
+use std::thread::{self, ThreadId};
 use std::{ptr, slice};
 
 use cudarc::driver::sys::{CUstreamCaptureMode as Mode, CUstreamCaptureStatus as Part};
@@ -24,7 +25,15 @@ use crate::sync::lock;
 pub(super) struct Captures {
     nodes: HashMap<u64, Home>,
     /// The capture that a stream was last seen in: a spoilt one no longer says its number.
-    last: HashMap<StreamHandle, u64>,
+    last: HashMap<Seat, u64>,
+}
+
+/// A stream, and whose it is where each thread has one of that handle.
+type Seat = (StreamHandle, Option<ThreadId>);
+
+fn seat(stream: StreamHandle) -> Seat {
+    let of_thread = stream == StreamHandle::per_thread_default(stream.device);
+    (stream, of_thread.then(|| thread::current().id()))
 }
 
 /// Where a node is.
@@ -62,11 +71,11 @@ impl Captures {
         match part {
             None => CaptureState::None,
             Some(InCapture::Active(id)) => {
-                self.last.insert(stream, id);
+                self.last.insert(seat(stream), id);
                 CaptureState::Active { id }
             }
             Some(InCapture::Spoilt) => {
-                CaptureState::Invalidated { id: self.last.get(&stream).copied().unwrap_or(0) }
+                CaptureState::Invalidated { id: self.last.get(&seat(stream)).copied().unwrap_or(0) }
             }
         }
     }

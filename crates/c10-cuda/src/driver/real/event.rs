@@ -20,7 +20,8 @@ const EXTERNAL: u32 = cudarc::driver::sys::CUevent_record_flags::CU_EVENT_RECORD
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) device: DeviceIndex,
-    pub(super) interprocess: bool,
+    /// Whether other processes can have it: it was made here, for that.
+    pub(super) exportable: bool,
 }
 
 impl RealDriver {
@@ -51,7 +52,7 @@ impl RealDriver {
             check(unsafe { (symbols.event_create)(&mut event, bits) })?;
             Ok(abi::number(event))
         })?;
-        self.events.insert(raw, Event { device, interprocess: flags.interprocess });
+        self.events.insert(raw, Event { device, exportable: flags.interprocess });
         Ok(EventHandle { device, raw })
     }
 

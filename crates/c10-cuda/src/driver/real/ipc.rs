@@ -84,7 +84,7 @@ impl RealDriver {
     pub(super) fn export_event(&self, event: EventHandle) -> Result<IpcHandle, Status> {
         self.events.with(event.raw, |known| {
             same(known.device, event.device)?;
-            if !known.interprocess {
+            if !known.exportable {
                 return Err(Status::InvalidValue);
             }
             self.on(event.device, |symbols, _| {
@@ -104,7 +104,7 @@ impl RealDriver {
             check(unsafe { (symbols.ipc_open_event_handle)(&mut event, handle) })?;
             Ok(abi::number(event))
         })?;
-        self.events.insert(raw, Event { device, interprocess: true });
+        self.events.insert(raw, Event { device, exportable: false });
         Ok(EventHandle { device, raw })
     }
 }

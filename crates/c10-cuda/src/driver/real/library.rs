@@ -81,7 +81,7 @@ impl Finder {
             // SAFETY: this is the name of the driver's library, whose initialisers are made for any process.
             match unsafe { libloading::Library::new(name) } {
                 Ok(library) => return Ok((name, Self(ManuallyDrop::new(library)))),
-                Err(error) => refusals.push(format!("{name} ({error})")),
+                Err(error) => refusals.push(refusal(name, &error)),
             }
         }
         Err(unavailable(format!("there is no CUDA driver: looked for {}", refusals.join(" and "))))
@@ -102,6 +102,17 @@ impl Finder {
         status::check(result).ok()?;
         u32::try_from(number).ok()
     }
+}
+
+/// Why a library is not loaded, in the system's words.
+fn refusal(name: &str, error: &libloading::Error) -> String {
+    let why = match std::error::Error::source(error) {
+        Some(source) => source.to_string(),
+        None => error.to_string(),
+    };
+    // Linux begins with the name.
+    let why = why.strip_prefix(name).map_or(&*why, |rest| rest.trim_start_matches([':', ' ']));
+    format!("{name} ({why})")
 }
 
 /// A version as people write it.

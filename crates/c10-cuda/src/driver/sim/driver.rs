@@ -87,8 +87,11 @@ impl SimDriver {
         if let Ok(id) = state.stream_id(stream) {
             state.run_to(id, u64::MAX);
         }
+        let has_remains = !state.remains.is_empty();
         drop(state);
-        self.end_remains();
+        if has_remains {
+            self.end_remains();
+        }
     }
 
     /// Runs what all streams hold.

@@ -40,6 +40,7 @@ pub(super) struct Recorded {
 }
 
 impl State {
+    #[inline]
     fn event_id(&self, handle: EventHandle) -> Result<Id, Status> {
         let id = Id::from_raw(handle.raw).ok_or(Status::InvalidHandle)?;
         match self.events.get(id) {

@@ -116,18 +116,7 @@ impl State {
         let Some(bytes) = self.graph_life(at) else { return };
         self.watch_pool(stream, "free_async", at, bytes);
         let (place, _) = self.issue(stream, Item::Free, 0, 0);
-        self.end_graph_life(at, stream, place);
-    }
-
-    fn end_graph_life(&mut self, at: u64, stream: Id, place: u64) {
-        let (Some(bytes), Some(range)) = (self.graph_life(at), self.memory.graph_ranges.get(&at)) else {
-            return;
-        };
-        let device = range.device;
         self.end_life(at, (stream, place));
-        if let Ok(device) = self.device_mut(device) {
-            device.graph_pool.give(bytes);
-        }
     }
 
     /// Refuses a launch that frees what does not live.
@@ -178,6 +167,7 @@ impl State {
             let device = self.device_mut(range.device)?;
             device.in_use += range.extent;
             device.graph_pool.reserve(range.extent);
+            device.graph_pool.take(range.extent);
         }
         Ok(())
     }
@@ -195,14 +185,7 @@ impl State {
     pub(super) fn settle_memory(&mut self, work: &NodeWork) -> u64 {
         match *work {
             NodeWork::Alloc { at, bytes } => {
-                let device = self.memory.graph_ranges.get(&at).map(|range| range.device);
-                if let Some(range) = self.memory.graph_ranges.get_mut(&at) {
-                    range.bytes = bytes;
-                }
                 self.begin_life(at, bytes);
-                if let Some(Ok(device)) = device.map(|device| self.device_mut(device)) {
-                    device.graph_pool.take(bytes);
-                }
                 bytes
             }
             NodeWork::Free { at } => self.graph_life(at).unwrap_or(0),
@@ -213,7 +196,7 @@ impl State {
     /// What it does to memory once it is issued.
     pub(super) fn settle_end(&mut self, work: &NodeWork, (stream, place): (Id, u64)) {
         if let NodeWork::Free { at } = *work {
-            self.end_graph_life(at, stream, place);
+            self.end_life(at, (stream, place));
         }
     }
 
@@ -255,6 +238,7 @@ impl State {
                 self.watch(|races| races.pool_released(at, extent));
                 if let Ok(device) = self.device_mut(device) {
                     device.in_use -= extent;
+                    device.graph_pool.give(extent);
                     device.graph_pool.unreserve(extent);
                 }
             }

@@ -98,7 +98,14 @@ impl State {
     }
 
     /// Lets some streams make progress, if a seed decides.
+    #[inline]
     pub(super) fn progress(&mut self) {
+        if matches!(self.schedule, Schedule::Seeded(_)) {
+            self.progress_at_random();
+        }
+    }
+
+    fn progress_at_random(&mut self) {
         let Schedule::Seeded(rng) = &mut self.schedule else { return };
         let mut steps = rng.below(4);
         while steps > 0 {

@@ -14,6 +14,7 @@ impl Id {
     }
 
     /// What a handle's number stands for, if any number could.
+    #[inline]
     pub(super) fn from_raw(raw: u64) -> Option<Self> {
         if raw & 1 == 1 {
             return None;
@@ -54,11 +55,13 @@ impl<T> Slab<T> {
         Some(Id { index, generation: 0 })
     }
 
+    #[inline]
     pub(super) fn get(&self, id: Id) -> Option<&T> {
         let slot = self.slots.get(id.index as usize)?;
         if slot.generation == id.generation { slot.value.as_ref() } else { None }
     }
 
+    #[inline]
     pub(super) fn get_mut(&mut self, id: Id) -> Option<&mut T> {
         let slot = self.slots.get_mut(id.index as usize)?;
         if slot.generation == id.generation { slot.value.as_mut() } else { None }

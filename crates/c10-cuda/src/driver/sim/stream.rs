@@ -101,6 +101,7 @@ impl StreamState {
 
 impl State {
     /// The stream of a handle.
+    #[inline]
     pub(super) fn stream_id(&self, handle: StreamHandle) -> Result<Id, Status> {
         let device = self.device(handle.device).map_err(|_| Status::InvalidHandle)?;
         if handle.raw == 0 {
@@ -158,6 +159,7 @@ impl State {
     }
 
     /// Forgets a destroyed stream whose work is done.
+    #[inline]
     pub(super) fn drop_if_over(&mut self, id: Id) {
         if self.streams.get(id).is_some_and(|s| s.destroyed && s.queue.is_empty()) {
             self.streams.remove(id);
@@ -246,6 +248,7 @@ impl State {
     }
 
     /// Puts an item at the end of a stream, to begin no earlier than `after_ns`. Gives its place and its end.
+    #[inline]
     pub(super) fn issue(&mut self, id: Id, item: Item, cost_ns: u64, after_ns: u64) -> (u64, u64) {
         let now = self.clock.issue();
         let issued_at = self.memory.births;

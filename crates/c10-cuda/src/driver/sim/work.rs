@@ -125,6 +125,9 @@ impl State {
     /// Runs an item. A fault is kept for [`take_faults`](super::SimDriver::take_faults) and for the device's
     /// next synchronising call.
     pub(super) fn execute(&mut self, ran: Ran, item: Item) {
+        if let Item::Record = item {
+            return;
+        }
         let Ran { on, device, process, issued_at } = ran;
         let name = item.name();
         let reach = self.device(device).map_or(0, |d| d.peers) | 1 << device;

@@ -191,14 +191,12 @@ impl DeviceState {
     /// Makes a block of the arena free.
     pub(crate) fn free_planned(&mut self, id: BlockId, ticket: u32) {
         let block = &self.blocks[id];
-        let (ptr, stream, pool, is_small) = (block.ptr, block.stream, block.pool, block.pool.is_small);
-        let (size, requested) = (block.size as i64, block.requested);
+        let (ptr, stream, pool) = (block.ptr, block.stream, block.pool);
+        let (size, requested) = (block.size, block.requested);
         self.graph_uses.remove(&id);
         self.record(TraceAction::FreeCompleted, pool, ptr, requested, stream);
         self.blocks.remove(id);
-        self.stats.active.decrease(is_small, 1);
-        self.stats.active_bytes.decrease(is_small, size);
-        self.stats.requested_bytes.decrease(is_small, requested as i64);
+        self.usage.end_wait(pool.is_small, size, requested);
         self.arena.as_mut().expect("a block is placed in an arena").give_back(ticket);
     }
 }

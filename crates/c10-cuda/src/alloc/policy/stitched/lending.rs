@@ -76,7 +76,7 @@ impl DeviceState {
 
     /// Where nothing is in use any more, lets the homes begin anew. See Note [Homes begin anew].
     pub(super) fn begin_anew_if_idle(&mut self) {
-        if self.stats.active.all.current == 0 {
+        if self.usage.is_idle() {
             self.expandable.iter_mut().for_each(|home| home.opened = home.base());
         }
     }
@@ -88,8 +88,6 @@ impl DeviceState {
         if !self.graph_uses.is_empty() {
             self.graph_uses.remove(&id);
         }
-        self.stats.active.decrease(pool.is_small, 1);
-        self.stats.active_bytes.decrease(pool.is_small, size as i64);
-        self.stats.requested_bytes.decrease(pool.is_small, requested as i64);
+        self.usage.end_wait(pool.is_small, size, requested);
     }
 }

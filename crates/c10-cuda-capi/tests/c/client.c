@@ -10,6 +10,19 @@ static void print_error(const char *what) {
   printf("%s: %s\n", what, text);
 }
 
+/* 1 where the file is a pickle that names what a snapshot has. */
+static int is_snapshot(const char *path) {
+  static char bytes[1 << 20];
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) return 0;
+  size_t length = fread(bytes, 1, sizeof bytes - 1, file);
+  fclose(file);
+  if (length < 2 || (unsigned char)bytes[0] != 0x80 || bytes[length - 1] != '.') return 0;
+  for (size_t i = 0; i < length; i++)
+    if (bytes[i] == 0) bytes[i] = ' '; /* so that the names are found by strstr */
+  return strstr(bytes, "segments") && strstr(bytes, "device_traces") && strstr(bytes, "segment_alloc");
+}
+
 static void print_stats(int device) {
   tensorplay_cuda_stats_t s;
   printf("stats %d", tensorplay_cuda_stats(device, &s));
@@ -35,6 +48,7 @@ int main(int argc, char **argv) {
   printf("again %d\n", tensorplay_cuda_init(NULL, 0, 0));
   print_error("again");
   tensorplay_cuda_init_devices(2);
+  printf("history %d\n", tensorplay_cuda_record_history(1000));
 
   char *first = tensorplay_cuda_alloc(1000, 0, NULL);
   char *second = tensorplay_cuda_alloc(1000, 0, NULL);
@@ -52,6 +66,19 @@ int main(int argc, char **argv) {
   tensorplay_cuda_sim_complete_all();
   char *fourth = tensorplay_cuda_alloc(1000, 0, NULL);
   printf("reused later %d\n", fourth == first);
+
+  /* The second device's memory, and its stream of the same name. */
+  char *there = tensorplay_cuda_alloc(1000, 1, NULL);
+  tensorplay_cuda_stream_t far = tensorplay_cuda_sim_new_stream(1);
+  tensorplay_cuda_record_stream(there, far);
+  tensorplay_cuda_free(there, 1000, 1, NULL);
+  char *meanwhile = tensorplay_cuda_alloc(1000, 1, NULL);
+  printf("there at once %d\n", meanwhile == there);
+  tensorplay_cuda_sim_complete_all();
+  printf("there later %d\n", tensorplay_cuda_alloc(1000, 1, NULL) == there);
+  tensorplay_cuda_free(there, 1000, 1, NULL);
+  tensorplay_cuda_free(meanwhile, 1000, 1, NULL);
+  tensorplay_cuda_forget_stream(1, far);
 
   tensorplay_cuda_free(third, 1000, 0, NULL);
   tensorplay_cuda_free(third, 1000, 0, NULL);
@@ -80,6 +107,13 @@ int main(int argc, char **argv) {
   tensorplay_cuda_free(inside, 1000, 1, NULL);
   tensorplay_cuda_free(outside, 1000, 1, NULL);
   printf("release %d\n", tensorplay_cuda_release_pool(1, pool));
+
+  printf("snapshot %d\n", tensorplay_cuda_snapshot("snapshot.pickle"));
+  printf("it is one %d\n", is_snapshot("snapshot.pickle"));
+  printf("nowhere %d\n", tensorplay_cuda_snapshot("no/such/folder/snapshot.pickle"));
+  print_error("nowhere");
+  printf("no path %d\n", tensorplay_cuda_snapshot(NULL));
+  printf("history ends %d\n", tensorplay_cuda_record_history(0));
 
   tensorplay_cuda_free(second, 1000, 0, NULL);
   tensorplay_cuda_free(fourth, 1000, 0, NULL);

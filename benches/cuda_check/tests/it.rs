@@ -1,0 +1,64 @@
+//! The program as one runs it, on whatever driver there is.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::io::Write;
+use std::process::{Command, Output};
+
+/// Runs it; the stand-in does what is issued at times that follow from a seed.
+fn cuda_check(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cuda-check"));
+    command.args(arguments).env("CUDA_STANDIN_COMPLETION", "seeded:1").output().unwrap()
+}
+
+/// What `facts` says, where there is a driver.
+fn facts() -> Option<String> {
+    let facts = cuda_check(&["facts"]);
+    if !facts.status.success() {
+        // Past libtest, which keeps what tests print.
+        let _ = writeln!(std::io::stderr(), "skipped: no CUDA driver");
+        return None;
+    }
+    Some(String::from_utf8(facts.stdout).unwrap())
+}
+
+/// Whether there is a driver; where there is none each part says so, and `all` ends with 2.
+#[test]
+fn without_a_driver_it_says_so() {
+    let facts = cuda_check(&["facts"]);
+    let printed = String::from_utf8(facts.stdout).unwrap();
+    if facts.status.success() {
+        assert!(printed.contains("fact\tdevice 0\t"), "{printed}");
+        return;
+    }
+    assert!(!String::from_utf8(facts.stderr).unwrap().is_empty());
+    let all = cuda_check(&["all", "--short"]);
+    assert_eq!(all.status.code(), Some(2));
+    assert!(String::from_utf8(all.stdout).unwrap().starts_with("FAILED: facts: "));
+}
+
+/// What a run finds is in its figures and in how it ends: contents that are wrong would be its failure.
+#[test]
+fn a_short_stress_is_well() {
+    if facts().is_none() {
+        return;
+    }
+    for seed in ["--seed=1", "--seed=2"] {
+        let stress = cuda_check(&["stress", seed, "--seconds=0.5", "--mib=8"]);
+        let errors = String::from_utf8(stress.stderr).unwrap();
+        assert!(stress.status.success(), "{seed}: {errors}");
+        let printed = String::from_utf8(stress.stdout).unwrap();
+        assert!(printed.contains("figure\tuses on another stream\t"), "{printed}");
+    }
+}
+
+/// A stress that sees nothing would say nothing of the allocator.
+#[test]
+fn the_stress_finds_what_the_allocator_was_not_told() {
+    // How late a GPU's work is nobody knows.
+    if !facts().is_some_and(|facts| facts.contains("Simulated device")) {
+        return;
+    }
+    let stress = cuda_check(&["stress", "--forget-streams", "--seconds=2", "--mib=8"]);
+    let errors = String::from_utf8(stress.stderr).unwrap();
+    assert!(!stress.status.success() && errors.contains(" and not "), "{errors}");
+}

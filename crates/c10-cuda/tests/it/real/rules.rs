@@ -1,0 +1,43 @@
+//! The rules of [`Driver`](c10_cuda::driver::Driver), on the real one.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use c10_core::DeviceIndex;
+use c10_cuda::driver::{Checked, Driver, Record};
+
+use super::rig::RealRig;
+use super::standin::Completion;
+use crate::driver_rules::hold_on;
+
+/// Holds the rules to drivers, each on a machine of its own, which is left as it was.
+fn hold(devices: DeviceIndex, completion: Completion, wrap: impl Fn(Arc<dyn Driver>) -> Arc<dyn Driver>) {
+    let Some(first) = RealRig::with(devices, completion) else { return };
+    let image = first.image();
+    let rig = RefCell::new(Some(first));
+    hold_on(image, false, &|| {
+        // The rule before has ended: its driver goes first.
+        drop(rig.take());
+        let next = RealRig::with(devices, completion).expect("there was a driver");
+        let driver = wrap(next.driver());
+        rig.replace(Some(next));
+        driver
+    });
+}
+
+#[test]
+fn the_real_driver_keeps_the_rules() {
+    hold(1, Completion::Eager, |driver| driver);
+    hold(1, Completion::Manual, |driver| driver);
+}
+
+#[test]
+fn two_real_devices_keep_the_rules() {
+    hold(2, Completion::Eager, |driver| driver);
+    hold(2, Completion::Manual, |driver| driver);
+}
+
+#[test]
+fn a_checked_and_recorded_real_driver_keeps_the_rules() {
+    hold(2, Completion::Manual, |driver| Record::new(Checked::new(driver)));
+}
