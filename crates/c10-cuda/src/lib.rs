@@ -11,7 +11,8 @@
 //! - [`driver`]: the [`Driver`](driver::Driver) seam and the simulated device, [`driver::sim`], which needs no
 //!   GPU and no CUDA.
 //!
-//! Nothing here needs a GPU; the real driver is another implementation of the same trait.
+//! Nothing here needs a GPU. The driver of real ones, [`driver::real`], is another implementation of the same trait;
+//! the feature `cuda` builds it, with no CUDA toolkit.
 //!
 //! # An allocator, a second stream
 //! A block that another stream uses is not given out anew before that stream is done with it:

@@ -95,7 +95,11 @@ impl State {
     }
 
     /// Lets what is issued on a default stream next wait for what the others hold that it keeps order with.
+    #[inline]
     pub(super) fn order_with_default(&mut self, id: Id) -> Result<(), Status> {
+        if self.per_thread.0.is_empty() {
+            return Ok(());
+        }
         self.forbid_implicit_order(id)?;
         for other in self.ordered_with(id) {
             self.wait_for_all(id, other);
