@@ -32,9 +32,6 @@ use oracle::Found;
 use run::{Output, Programs};
 use trace::Trace;
 
-/// So many differences are shrunk and shown; the rest are counted.
-const SHOWN: usize = 5;
-
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// How many traces
@@ -55,6 +52,9 @@ pub(crate) struct Args {
     /// The device's memory in bytes, where the seed would choose
     #[arg(long)]
     device_memory: Option<u64>,
+    /// How many differences are made small and shown
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    shrink: usize,
     /// Our `tensorplay` program; built in release mode unless given
     #[arg(long, value_name = "FILE")]
     ours: Option<PathBuf>,
@@ -123,7 +123,8 @@ fn compare(args: &Args, programs: &Programs) -> Result {
     let (mut lines, mut lines_in_part) = (0, 0);
     for (seed, trace) in traces(args) {
         let oracle = programs.run_oracle(&trace)?;
-        match compare::compare(&oracle, &programs.run_ours(&trace)?) {
+        let ours = programs.run_ours(&trace)?;
+        match compare::compare(&oracle, &ours) {
             Verdict::Agree => {
                 agree += 1;
                 lines += oracle.lines.len();
@@ -132,10 +133,11 @@ fn compare(args: &Args, programs: &Programs) -> Result {
                 in_part += 1;
                 lines_in_part += line;
             }
-            Verdict::Differ(_) => {
+            Verdict::Differ(line) => {
                 differ += 1;
-                println!("seed {seed}: a difference");
-                if differ <= SHOWN {
+                let [theirs, ours] = [&oracle, &ours].map(|output| compare::line(output, line));
+                println!("seed {seed}: line {line} is PyTorch's `{theirs}`, and ours `{ours}`");
+                if differ <= args.shrink {
                     show(&smallest(trace, programs)?, programs)?;
                 }
             }

@@ -81,9 +81,9 @@ impl Device {
         self.captures.are_under_way()
     }
 
-    /// The calling thread's current stream.
+    /// The calling thread's current stream of the device.
     fn current_stream(&self) -> StreamHandle {
-        current::existing(self.runtime).map_or(StreamHandle::default_of(0), |current| current.stream)
+        current::existing_stream(self.runtime, self.index)
     }
 }
 
@@ -102,8 +102,8 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// The calling thread's current stream and the capture that it takes part in, if the device has captures
-    /// (`is_capture_context`).
+    /// The calling thread's current stream of the device and the capture that it takes part in, if the device has
+    /// captures (`is_capture_context`).
     #[inline]
     pub(crate) fn capture_context(&self) -> Result<Option<(StreamHandle, u64)>, DriverError> {
         if self.active_captures == 0 {

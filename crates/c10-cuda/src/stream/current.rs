@@ -42,19 +42,19 @@ pub(crate) fn current(runtime: u64, alive: &Arc<()>, devices: DeviceIndex) -> Cu
     if last == runtime { current } else { update(runtime, alive, devices, |_| {}) }
 }
 
-/// What is current for a runtime on this thread, by its number; `None` where this thread never asked, and the
-/// defaults are.
-pub(crate) fn existing(runtime: u64) -> Option<Current> {
+/// The current stream of a device on this thread, by the runtime's number; the default stream where this thread never
+/// asked.
+pub(crate) fn existing_stream(runtime: u64, device: DeviceIndex) -> StreamHandle {
     let (last, current) = LAST.get();
-    if last == runtime {
-        return Some(current);
+    if last == runtime && current.device == device {
+        return current.stream;
     }
     let found = ENTRIES.try_with(|entries| {
         let entries = entries.try_borrow().ok()?;
         let entry = entries.iter().find(|entry| entry.runtime == runtime)?;
-        Some(Current { device: entry.device, stream: entry.streams[usize::from(entry.device)].1 })
+        entry.streams.get(usize::from(device)).map(|(_, handle)| *handle)
     });
-    found.ok().flatten()
+    found.ok().flatten().unwrap_or(StreamHandle::default_of(device))
 }
 
 /// The current stream of one device.

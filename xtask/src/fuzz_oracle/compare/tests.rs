@@ -82,3 +82,22 @@ fn a_restore_has_no_order() {
     assert_eq!(first_difference(&one[1..], &other[1..]), Some(0));
     assert_eq!(first_difference(&one[3..], &other[3..]), Some(0));
 }
+
+#[test]
+fn what_pytorch_takes_from_a_capture_ends_the_comparison() {
+    let theirs = ["capture_begin 1 1.0", "driver unmap 2097152 seg0+0", "alloc 3 1 block 512 at seg1+0"];
+    let ours = ["capture_begin 1 1.0", "oom 3 1 CUDA out of memory."];
+    assert_eq!(compare(&output(&theirs), &output(&ours)), Verdict::AgreeUpTo(1));
+    assert_eq!(compare(&output(&theirs[1..]), &output(&ours[1..])), Verdict::Differ(0));
+    assert_eq!(compare(&output(&ours), &output(&theirs)), Verdict::Differ(1));
+}
+
+#[test]
+fn a_use_that_pytorch_has_forgotten_ends_the_comparison() {
+    let before = ["capture_begin 1 1.0", "record 7 2", "capture_end 1 nodes 0", "free 7"];
+    let [completed, alloc] = ["trace free_completed 512 seg0+0", "alloc 8 1 block 512 at seg0+512"];
+    let with = |rest: [&'static str; 2]| output(&[&before[..], &rest[..]].concat());
+    assert_eq!(compare(&with([completed, alloc]), &with([alloc, completed])), Verdict::AgreeUpTo(4));
+    assert_eq!(compare(&with([alloc, completed]), &with([completed, alloc])), Verdict::Differ(4));
+    assert_eq!(first_difference(&[completed, alloc], &[alloc, completed]), Some(0));
+}

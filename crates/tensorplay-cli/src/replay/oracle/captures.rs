@@ -19,27 +19,30 @@ impl Machine {
         let (stream, handle) = self.stream(stream, line)?;
         self.runtime.set_current_stream(stream)?;
         let (device, id) = (handle.device, MempoolId::from(pool));
-        // The capture is not there when the scope begins, and so its number is not yet known.
-        let begun = self.allocator.begin_allocate_to_pool(device, id, PoolFilter::Capture(0));
-        if let Err(error) = begun {
-            return self.done(Err(error), Some("beginAllocateToPool: already recording to mempool_id"));
-        }
-        self.allocator.end_allocate_to_pool(device, id)?;
         let mode = match mode {
             CaptureMode::Global => driver::CaptureMode::Global,
             CaptureMode::ThreadLocal => driver::CaptureMode::ThreadLocal,
             CaptureMode::Relaxed => driver::CaptureMode::Relaxed,
         };
-        if let Err(error) = self.driver.stream_begin_capture(handle, mode) {
+        // PyTorch begins with the pool; a pool that is in the way is so whether or not the stream can capture.
+        const IN_THE_WAY: &str = "beginAllocateToPool: already recording to mempool_id";
+        let begun = self.driver.stream_begin_capture(handle, mode);
+        let number = match self.driver.capture_state(handle).map_err(c10_cuda::Error::from)? {
+            CaptureState::Active { id } | CaptureState::Invalidated { id } if begun.is_ok() => id,
+            _ => 0,
+        };
+        if let Err(error) = self.allocator.begin_allocate_to_pool(device, id, PoolFilter::Capture(number)) {
+            if begun.is_ok() {
+                let graph = self.driver.stream_end_capture(handle).map_err(c10_cuda::Error::from)?;
+                self.driver.graph_destroy(graph).map_err(c10_cuda::Error::from)?;
+            }
+            return self.done(Err(error), Some(IN_THE_WAY));
+        }
+        if let Err(error) = begun {
+            self.allocator.end_allocate_to_pool(device, id)?;
             self.allocator.release_pool(device, id)?;
             return Ok(Answer::Refused(name_of(error.status)));
         }
-        let number = match self.driver.capture_state(handle).map_err(c10_cuda::Error::from)? {
-            CaptureState::Active { id } | CaptureState::Invalidated { id } => id,
-            CaptureState::None => 0,
-        };
-        self.allocator.begin_allocate_to_pool(device, id, PoolFilter::Capture(number))?;
-        self.allocator.release_pool(device, id)?;
         self.allocator.mark_capture_begin(device)?;
         self.captures.insert(handle, id);
         Ok(Answer::DONE)
