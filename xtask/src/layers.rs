@@ -25,6 +25,7 @@ const LEAVES: &[&str] = &[
     "alloc-pairs",
     "cuda-check",
     "graph-nodes",
+    "op-calls",
     "xtask",
     "cuda-standin",
     "c10-cuda-capi",

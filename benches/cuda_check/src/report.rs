@@ -40,9 +40,11 @@ impl Outcome {
     ) -> Self {
         let all = || printed.lines().chain(errors.lines());
         let no_driver = all().any(|line| line.starts_with("skipped: no CUDA driver"));
-        let failure = failure.or_else(|| no_driver.then(|| "found no CUDA driver".to_owned()));
-        let good = failure.is_none();
         let counted = all().find_map(|line| line.strip_prefix("test result: "));
+        let none_ran = counted.is_some_and(|counted| counted.starts_with("ok. 0 passed"));
+        let failure = failure.or_else(|| no_driver.then(|| "found no CUDA driver".to_owned()));
+        let failure = failure.or_else(|| none_ran.then(|| "no test ran".to_owned()));
+        let good = failure.is_none();
         let skipped =
             all().filter(|line| line.starts_with("skipped: ") || line.contains(" ... skipped: ")).count();
         let last = all().rfind(|line| !line.is_empty()).unwrap_or_default();

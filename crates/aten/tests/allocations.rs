@@ -46,38 +46,52 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static GLOBAL: Counting = Counting;
 
-/// The allocations of a call. Its result, and with it the memory of its elements, was there before.
-fn allocations<R>(mut f: impl FnMut() -> R) -> usize {
+/// The allocations of a call, where `kept` results of calls before it are there still.
+fn allocations_after<R>(kept: usize, mut f: impl FnMut() -> R) -> usize {
     // What is made once: the dispatcher, the handle, the thread's memory.
     (0..3).for_each(|_| drop(f()));
+    let kept: Vec<R> = (0..kept).map(|_| f()).collect();
     let before = COUNT.get();
     let result = black_box(f());
     let made = COUNT.get() - before;
-    drop(result);
+    drop((result, kept));
     made
 }
 
+/// The allocations of a call whose result is new, with nothing of results that have ended to be used again.
+fn allocations<R>(f: impl FnMut() -> R) -> usize {
+    // More than a thread keeps.
+    allocations_after(100, f)
+}
+
+/// The allocations of a call that comes after another one whose result has ended.
+fn allocations_again<R>(f: impl FnMut() -> R) -> usize {
+    allocations_after(0, f)
+}
+
 #[test]
-fn small_operators_allocate_twice_at_most() {
+fn small_operators_allocate_storage_tensor_and_elements() {
     let a = Tensor::from_slice(&[1.0_f32; 24], &[4, 6]).unwrap();
     let b = Tensor::from_slice(&[2.0_f32; 24], &[4, 6]).unwrap();
     let row = Tensor::from_elements(&[3.0_f32; 6]).unwrap();
     let bytes = Tensor::from_slice(&[1_u8; 24], &[4, 6]).unwrap();
     let float = ScalarType::Float32;
-    let most_two = [
-        ("empty", allocations(|| Tensor::empty(&[4, 6], float).unwrap())),
-        ("zeros", allocations(|| Tensor::zeros(&[4, 6], float).unwrap())),
-        ("add", allocations(|| a.add(&b).unwrap())),
-        ("add of a number", allocations(|| a.add_scalar(1.5).unwrap())),
-        ("add, broadcast", allocations(|| a.add(&row).unwrap())),
-        ("mul", allocations(|| a.mul(&b).unwrap())),
-        ("mul of bytes", allocations(|| bytes.mul(&bytes).unwrap())),
-        ("eq", allocations(|| a.eq(&b).unwrap())),
-        ("neg", allocations(|| a.neg().unwrap())),
-        ("exp", allocations(|| a.exp().unwrap())),
+    let cases: [(&str, &dyn Fn() -> Tensor); 10] = [
+        ("empty", &|| Tensor::empty(&[4, 6], float).unwrap()),
+        ("zeros", &|| Tensor::zeros(&[4, 6], float).unwrap()),
+        ("add", &|| a.add(&b).unwrap()),
+        ("add of a number", &|| a.add_scalar(1.5).unwrap()),
+        ("add, broadcast", &|| a.add(&row).unwrap()),
+        ("mul", &|| a.mul(&b).unwrap()),
+        ("mul of bytes", &|| bytes.mul(&bytes).unwrap()),
+        ("eq", &|| a.eq(&b).unwrap()),
+        ("neg", &|| a.neg().unwrap()),
+        ("exp", &|| a.exp().unwrap()),
     ];
-    for (name, made) in most_two {
-        assert!(made <= 2, "{name} makes {made} allocations: its storage and its tensor are 2");
+    for (name, call) in cases {
+        assert_eq!(allocations_again(call), 0, "{name} uses again what has ended");
+        let made = allocations(call);
+        assert!(made <= 3, "{name} makes {made} allocations: its elements, its storage and its tensor are 3");
     }
 }
 
@@ -85,16 +99,17 @@ fn small_operators_allocate_twice_at_most() {
 fn views_allocate_once_and_in_place_operators_never() {
     let a = Tensor::from_slice(&[1.0_f32; 24], &[4, 6]).unwrap();
     let b = Tensor::from_slice(&[2.0_f32; 24], &[4, 6]).unwrap();
-    let once = [
-        ("view", allocations(|| a.view(&[24]).unwrap())),
-        ("transpose", allocations(|| a.transpose(0, 1).unwrap())),
-        ("narrow", allocations(|| a.narrow(0, 1, 2).unwrap())),
-        ("select", allocations(|| a.select(0, 1).unwrap())),
-        ("unsqueeze", allocations(|| a.unsqueeze(0).unwrap())),
-        ("expand", allocations(|| a.expand(&[2, 4, 6]).unwrap())),
+    let cases: [(&str, &dyn Fn() -> Tensor); 6] = [
+        ("view", &|| a.view(&[24]).unwrap()),
+        ("transpose", &|| a.transpose(0, 1).unwrap()),
+        ("narrow", &|| a.narrow(0, 1, 2).unwrap()),
+        ("select", &|| a.select(0, 1).unwrap()),
+        ("unsqueeze", &|| a.unsqueeze(0).unwrap()),
+        ("expand", &|| a.expand(&[2, 4, 6]).unwrap()),
     ];
-    for (name, made) in once {
-        assert_eq!(made, 1, "{name} makes its tensor");
+    for (name, call) in cases {
+        assert_eq!(allocations_again(call), 0, "{name} uses again what has ended");
+        assert_eq!(allocations(call), 1, "{name} makes its tensor");
     }
     assert_eq!(allocations(|| a.add_(&b).unwrap().clone()), 0);
     assert_eq!(allocations(|| a.clone()), 0);

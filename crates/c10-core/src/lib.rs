@@ -66,6 +66,7 @@ pub mod storage;
 pub mod hooks;
 pub mod guard;
 pub mod in_place;
+pub mod shared;
 pub mod reporting;
 pub mod stat;
 mod sync;

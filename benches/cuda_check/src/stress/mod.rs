@@ -51,6 +51,7 @@ pub(crate) struct Counts {
     pub(crate) other_stream: AtomicU64,
     pub(crate) other_thread: AtomicU64,
     pub(crate) in_pools: AtomicU64,
+    pub(crate) refused: AtomicU64,
 }
 
 /// Runs the threads, and sees that everything is given back in the end.
@@ -124,4 +125,5 @@ fn print_counts(counts: &Counts, seconds: f64) {
     figure::print("uses on another stream", counts.other_stream.load(Ordering::Relaxed) as f64, "");
     figure::print("handed to another thread", counts.other_thread.load(Ordering::Relaxed) as f64, "");
     figure::print("blocks of pools", counts.in_pools.load(Ordering::Relaxed) as f64, "");
+    figure::print("out of memory", counts.refused.load(Ordering::Relaxed) as f64, "");
 }

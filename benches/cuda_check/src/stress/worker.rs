@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
-use c10_core::Stream;
+use c10_core::{DataPtr, Stream};
 use c10_cuda::alloc::{MemPool, MemPoolOptions};
 use c10_cuda::driver::DriverError;
-use c10_cuda::{CachingAllocator, CudaEvent, PinnedAllocator};
+use c10_cuda::{CachingAllocator, CudaEvent, ErrorKind, PinnedAllocator};
 use cuda_alone::Kernels;
 
 use super::Counts;
@@ -125,16 +125,35 @@ impl<'a> Worker<'a> {
     }
 
     fn new_block(&mut self, bytes: u64, tag: u64, stream: Stream, pooled: bool) -> Result<Block, Failure> {
-        let cuda = &self.shared.cuda;
-        let memory = match &self.pool {
-            Some(pool) if pooled => {
-                self.shared.counts.in_pools.fetch_add(1, Ordering::Relaxed);
-                pool.with(|| cuda.allocate_on(bytes, stream))??
+        let memory = match self.memory(bytes, stream, pooled) {
+            Err(error) if error.kind() == ErrorKind::OutOfMemory => {
+                self.make_room()?;
+                self.memory(bytes, stream, pooled)
             }
-            _ => cuda.allocate_on(bytes, stream)?,
-        };
+            other => other,
+        }?;
         self.shared.counts.blocks.fetch_add(1, Ordering::Relaxed);
         Ok(Block { memory, bytes, tag, stream })
+    }
+
+    fn memory(&self, bytes: u64, stream: Stream, pooled: bool) -> c10_cuda::Result<DataPtr> {
+        let cuda = &self.shared.cuda;
+        match &self.pool {
+            Some(pool) if pooled => {
+                self.shared.counts.in_pools.fetch_add(1, Ordering::Relaxed);
+                pool.with(|| cuda.allocate_on(bytes, stream))?
+            }
+            _ => cuda.allocate_on(bytes, stream),
+        }
+    }
+
+    /// Checks and frees most of what is held, as a program does that has met the end of memory.
+    fn make_room(&mut self) -> Result<(), Failure> {
+        self.shared.counts.refused.fetch_add(1, Ordering::Relaxed);
+        while self.bytes > self.shared.most / 8 {
+            self.check_one()?;
+        }
+        Ok(self.shared.cuda.empty_cache()?)
     }
 
     fn keep(&mut self, block: Block) {

@@ -20,6 +20,14 @@ pub trait Around: Send + Sync + 'static {
     /// Whether a call with this tensor may be of concern. Where no argument is, the call is passed on at once.
     fn concerns(tensor: &Tensor) -> bool;
 
+    /// Whether results of calls that were of no concern are [marked](Self::mark).
+    const MARKS: bool = false;
+
+    /// After a call that was of no concern, for each tensor of its first argument and each tensor that it made.
+    fn mark(&self, of: &Tensor, made: &mut Tensor) {
+        let _ = (of, made);
+    }
+
     /// Before the call. With `false` it is passed on, and nothing is done after it.
     ///
     /// # Errors

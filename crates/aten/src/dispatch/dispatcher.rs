@@ -7,7 +7,8 @@
 //!
 //! Besides the rules of the [registry](super::registry), between registrations:
 //! - I6: each slot of a table holds what [`table`] says of the registrations.
-//! - I7: the masks of an operator leave out those keys whose slot is fallthrough.
+//! - I7: the masks of an operator leave out those keys whose slot is fallthrough, and what it has for the usual keys
+//!   is what masks and table say.
 //! - I8: an operator has the schema that it is defined with, and none if it is not.
 
 use std::collections::HashMap;
@@ -201,6 +202,7 @@ fn refresh_slots(
     if masks_change {
         operator.0.refresh_masks();
     }
+    operator.0.refresh_usual();
 }
 
 /// What the slot of a runtime key should hold: of the operator's registrations, if it has any, and for which keys

@@ -74,6 +74,9 @@ impl Dispatcher {
         if operator.0.masks() != operator.0.computed_masks() {
             return Err(refused(format!("I7: {name} leaves out other keys than the fallthrough ones")));
         }
+        if !operator.0.has_usual() {
+            return Err(refused(format!("I7: {name} has other kernels for the usual keys than its table")));
+        }
         let schema = registrations.and_then(|registrations| registrations.definition).map(|d| d.schema);
         if operator.schema().map(std::ptr::from_ref) != schema.map(std::ptr::from_ref) {
             return Err(refused(format!("I8: {name} has another schema than it was defined with")));

@@ -1,6 +1,5 @@
 //! [`Kernel`]: a function that an operator may lead to (`c10::KernelFunction`).
 
-use std::any::Any;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
@@ -9,6 +8,7 @@ use super::inferred::InferredSchema;
 use super::key_set::DispatchKeySet;
 use super::operator::OperatorHandle;
 use super::signature::Signature;
+use super::slot::Erased;
 use super::value::{self, Stack, Value};
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -20,7 +20,7 @@ pub type BoxedFunction = dyn Fn(OperatorHandle, DispatchKeySet, &mut Stack) -> R
 /// A kernel of one key of an operator, or of one key of all: typed or boxed, each callable as the other.
 pub struct Kernel {
     /// An `Arc<S::Function>`, where it is typed.
-    typed: Option<Box<dyn Any + Send + Sync>>,
+    typed: Option<Erased>,
     inferred: Option<InferredSchema>,
     boxed: Option<Arc<BoxedFunction>>,
     name: Option<String>,
@@ -42,7 +42,7 @@ impl Kernel {
             Ok(())
         });
         Self {
-            typed: Some(Box::new(function)),
+            typed: Some(Erased::new(function)),
             inferred: Some(InferredSchema::of::<S>()),
             boxed: Some(boxed),
             ..Self::fallthrough()
@@ -96,7 +96,7 @@ impl Kernel {
 
     #[inline]
     pub(super) fn as_typed<S: Signature>(&self) -> Option<&S::Function> {
-        self.typed.as_ref()?.downcast_ref::<Arc<S::Function>>().map(|function| &**function)
+        self.typed.as_ref()?.get::<Arc<S::Function>>().map(|function| &**function)
     }
 
     /// What its type says of the schema; nothing for boxed kernels.

@@ -24,6 +24,9 @@ use crate::tensor::Tensor;
 #[derive(Clone, Copy)]
 pub struct OperatorHandle(pub(super) &'static OperatorEntry);
 
+/// What a call is led to: the keys that have something to do, and the kernel of the highest.
+pub(super) type Led = (DispatchKeySet, &'static Kernel);
+
 /// Calls a function with each tensor among the arguments of a call.
 type EachTensor<'a> = dyn Fn(&mut dyn FnMut(&Tensor)) + 'a;
 
@@ -36,6 +39,26 @@ pub(super) struct OperatorEntry {
     sources: [AtomicU8; NUM_RUNTIME_ENTRIES],
     /// The keys that have something to do: for calls without a backend, then for those of each backend.
     masks: [AtomicU64; Backend::COUNT + 1],
+    /// What masks and table say of the keys in [`USUAL`].
+    usual: [Usual; USUAL.len()],
+}
+
+/// The keys that nearly all calls have: with plain tensors of the host, the same below the autograd keys, and without
+/// tensors. For these the masks and the table are looked up once, whenever they change.
+const USUAL: [DispatchKeySet; 3] = {
+    let cpu = DispatchKeySet::new(DispatchKey::Cpu);
+    let followed = cpu.union(DispatchKeySet::autograd_related(Backend::Cpu));
+    [
+        LocalDispatchKeySet::DEFAULT.apply(followed),
+        cpu,
+        LocalDispatchKeySet::DEFAULT.apply(DispatchKeySet::EMPTY),
+    ]
+};
+
+/// The keys of [`USUAL`] that have something to do, and the kernel of the highest.
+struct Usual {
+    keys: AtomicU64,
+    kernel: Slot<Kernel>,
 }
 
 impl OperatorEntry {
@@ -46,6 +69,7 @@ impl OperatorEntry {
             table: [const { Slot::new() }; NUM_RUNTIME_ENTRIES],
             sources: [const { AtomicU8::new(KernelSource::Missing as u8) }; NUM_RUNTIME_ENTRIES],
             masks: [const { AtomicU64::new(DispatchKeySet::FULL.raw_repr()) }; Backend::COUNT + 1],
+            usual: [const { Usual { keys: AtomicU64::new(0), kernel: Slot::new() } }; USUAL.len()],
         }
     }
 
@@ -70,6 +94,28 @@ impl OperatorEntry {
         for (mask, computed) in self.masks.iter().zip(self.computed_masks()) {
             mask.store(computed.raw_repr(), Ordering::Relaxed);
         }
+    }
+
+    /// Looks up the usual keys anew, after slots were filled and masks made.
+    pub(super) fn refresh_usual(&'static self) {
+        for (keys, usual) in USUAL.into_iter().zip(&self.usual) {
+            let keys = OperatorHandle(self).mask(keys);
+            usual.keys.store(keys.raw_repr(), Ordering::Relaxed);
+            usual.kernel.store(self.table[keys.table_index()].load());
+        }
+    }
+
+    /// Whether what it has for the usual keys is what masks and table say.
+    pub(super) fn has_usual(&'static self) -> bool {
+        USUAL.into_iter().zip(&self.usual).all(|(keys, usual)| {
+            let keys = OperatorHandle(self).mask(keys);
+            let same = |a: Option<&Kernel>, b: Option<&Kernel>| match (a, b) {
+                (Some(a), Some(b)) => std::ptr::eq(a, b),
+                (a, b) => a.is_none() && b.is_none(),
+            };
+            usual.keys.load(Ordering::Relaxed) == keys.raw_repr()
+                && same(usual.kernel.load(), self.table[keys.table_index()].load())
+        })
     }
 
     pub(super) fn masks(&self) -> [DispatchKeySet; Backend::COUNT + 1] {
@@ -163,18 +209,47 @@ impl OperatorHandle {
 
     /// The keys that a call has of its arguments' and the thread's.
     #[inline]
-    pub(super) fn effective_keys(self, keys: DispatchKeySet) -> DispatchKeySet {
+    fn effective_keys(self, keys: DispatchKeySet) -> DispatchKeySet {
         self.mask(LocalDispatchKeySet::current().apply(keys))
     }
 
+    /// The kernel of a call with arguments of `keys`, and the keys that it is called with.
     #[inline]
-    pub(super) fn mask(self, keys: DispatchKeySet) -> DispatchKeySet {
+    pub(super) fn lead_call(self, keys: DispatchKeySet) -> Result<Led> {
+        let keys = LocalDispatchKeySet::current().apply(keys);
+        self.usual(keys, 0).or_else(|| self.usual(keys, 2)).map_or_else(|| self.lead(keys), Ok)
+    }
+
+    /// As [`lead_call`](Self::lead_call), of keys that count whatever the thread says.
+    #[inline]
+    pub(super) fn lead_redispatch(self, keys: DispatchKeySet) -> Result<Led> {
+        self.usual(keys, 1).map_or_else(|| self.lead(keys), Ok)
+    }
+
+    #[inline]
+    fn usual(self, keys: DispatchKeySet, which: usize) -> Option<Led> {
+        if keys != USUAL[which] {
+            return None;
+        }
+        let usual = &self.0.usual[which];
+        let keys = DispatchKeySet::from_raw_repr(usual.keys.load(Ordering::Relaxed));
+        usual.kernel.load().map(|kernel| (keys, kernel))
+    }
+
+    #[inline(never)]
+    fn lead(self, keys: DispatchKeySet) -> Result<Led> {
+        let keys = self.mask(keys);
+        self.kernel(keys).map(|kernel| (keys, kernel))
+    }
+
+    #[inline]
+    fn mask(self, keys: DispatchKeySet) -> DispatchKeySet {
         let mask = self.0.masks[keys.highest_backend_number()].load(Ordering::Relaxed);
         keys & DispatchKeySet::from_raw_repr(mask)
     }
 
     #[inline]
-    pub(super) fn kernel(self, keys: DispatchKeySet) -> Result<&'static Kernel> {
+    fn kernel(self, keys: DispatchKeySet) -> Result<&'static Kernel> {
         match self.0.table[keys.table_index()].load() {
             Some(kernel) => Ok(kernel),
             None => Err(missing::error(self, keys)),

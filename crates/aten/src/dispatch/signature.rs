@@ -11,7 +11,7 @@ use super::around::{Arguments, Around, Lent, Results};
 use super::kernel::Kernel;
 use super::key_set::DispatchKeySet;
 use super::op::Op;
-use super::operator::OperatorHandle;
+use super::operator::{Led, OperatorHandle};
 use super::value::Stack;
 use crate::error::{Error, Result};
 
@@ -121,8 +121,7 @@ macro_rules! signatures {
             pub fn call<'a>(&self, $($p: $P::Item<'a>),*) -> Result<R> {
                 let operator = self.operator()?;
                 let keys = DispatchKeySet::EMPTY $(.union($P::keys($p)))*;
-                let keys = operator.effective_keys(keys);
-                self.call_with(operator, keys, $($p),*)
+                self.call_with(operator, operator.lead_call(keys), $($p),*)
             }
 
             /// Calls the kernel of the highest of `keys`, whatever the arguments and the thread say
@@ -133,7 +132,7 @@ macro_rules! signatures {
             #[allow(clippy::too_many_arguments, clippy::extra_unused_lifetimes, reason = "as many as the operator has")]
             pub fn redispatch<'a>(&self, keys: DispatchKeySet, $($p: $P::Item<'a>),*) -> Result<R> {
                 let operator = self.operator()?;
-                self.call_with(operator, operator.mask(keys), $($p),*)
+                self.call_with(operator, operator.lead_redispatch(keys), $($p),*)
             }
 
             /// A kernel that stands before the operator's others, and passes calls on to the keys below.
@@ -152,7 +151,21 @@ macro_rules! signatures {
                     let mut concerned = false;
                     $($P::for_each_tensor($p, &mut |tensor| concerned |= W::concerns(tensor));)*
                     if !concerned {
-                        return self.redispatch(below, $($p),*);
+                        #[allow(unused_mut, reason = "not all results can be marked")]
+                        let mut result = self.redispatch(below, $($p),*)?;
+                        if W::MARKS {
+                            #[allow(unused_mut, unused_variables, reason = "there may be no argument")]
+                            result.tensors(&mut |made| {
+                                let Some(made) = made else { return };
+                                let mut arguments = 0;
+                                $(if arguments == 0 {
+                                    $P::for_each_tensor($p, &mut |of| around.mark(of, made));
+                                }
+                                arguments += 1;)*
+                                let _ = arguments;
+                            });
+                        }
+                        return Ok(result);
                     }
                     let lent = ($(Lent::<$P>($p),)*);
                     let ($($p,)*) = &lent;
@@ -172,11 +185,11 @@ macro_rules! signatures {
             fn call_with<'a>(
                 &self,
                 operator: OperatorHandle,
-                keys: DispatchKeySet,
+                led: Result<Led>,
                 $($p: $P::Item<'a>),*
             ) -> Result<R> {
-                let result = match operator.kernel(keys) {
-                    Ok(kernel) => match kernel.as_typed::<fn($($P),*) -> R>() {
+                let result = match led {
+                    Ok((keys, kernel)) => match kernel.as_typed::<fn($($P),*) -> R>() {
                         Some(function) => function(keys, $($p),*),
                         None => {
                             let mut stack: Stack = vec![$($P::boxed($p)),*];

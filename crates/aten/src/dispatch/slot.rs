@@ -1,6 +1,7 @@
-#![expect(unsafe_code, reason = "reads records through atomic pointers, which are never freed")]
-//! [`Slot`]: a place for a record that calls read with no lock.
+#![expect(unsafe_code, reason = "reads records that are never freed, and values whose type was compared")]
+//! [`Slot`]: a place for a record that calls read with no lock. [`Erased`]: a value of a type that calls compare.
 
+use std::any::{Any, TypeId};
 use std::fmt;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -31,5 +32,27 @@ impl<T: Sync> Slot<T> {
 impl<T: Sync + fmt::Debug> fmt::Debug for Slot<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.load().fmt(f)
+    }
+}
+
+/// A value of some type: `Box<dyn Any>`, which says with no call of a function which type it is.
+pub(super) struct Erased {
+    of: TypeId,
+    value: Box<dyn Any + Send + Sync>,
+}
+
+impl Erased {
+    pub(super) fn new<T: Send + Sync + 'static>(value: T) -> Self {
+        Self { of: TypeId::of::<T>(), value: Box::new(value) }
+    }
+
+    /// The value, if it is a `T`.
+    #[inline]
+    pub(super) fn get<T: 'static>(&self) -> Option<&T> {
+        if self.of != TypeId::of::<T>() {
+            return None;
+        }
+        // SAFETY: `new` put a value of this very type into the box, which nobody replaces.
+        Some(unsafe { &*ptr::from_ref(&*self.value).cast::<T>() })
     }
 }

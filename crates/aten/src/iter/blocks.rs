@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 use c10_core::ScalarType;
 
 use super::TensorIter;
-use super::lane::{BLOCK, Buffer, Format, Lane, RowOf};
+use super::lane::{BLOCK, Buffer, Format, Lane, RowOf, are_apart, is_direct, lent, lent_mut};
 use super::loops::check_count;
 use super::run::for_each_row;
 use crate::error::{Error, Result};
@@ -44,15 +44,24 @@ pub(crate) fn computed_in(dtype: ScalarType) -> ScalarType {
     }
 }
 
-/// How operand `i` is read or written as a `C`.
+/// The dtype of operand `i`, which is read or written as a `C`.
 #[inline]
-fn format<C: Lane>(iter: &TensorIter<'_>, i: usize) -> Result<Format<C>> {
-    C::format(iter.dtype(i)).ok_or_else(|| not_computed_in(C::SCALAR_TYPE, i, iter.dtype(i)))
+fn dtype<C: Lane>(iter: &TensorIter<'_>, i: usize) -> Result<ScalarType> {
+    let dtype = iter.dtype(i);
+    if dtype == C::SCALAR_TYPE || C::format(dtype).is_some() {
+        return Ok(dtype);
+    }
+    Err(not_computed_in(C::SCALAR_TYPE, i, dtype))
 }
 
 #[cold]
 fn not_computed_in(lane: ScalarType, i: usize, dtype: ScalarType) -> Error {
     Error::dtype(format!("a loop of {} over operand {i}, which is {}", lane.name(), dtype.name()))
+}
+
+/// How elements of a dtype that was [looked at](dtype) are read or written as a `C`.
+fn format<C: Lane>(dtype: ScalarType) -> Format<C> {
+    C::format(dtype).expect("the dtype is computed in this type")
 }
 
 /// Cuts a row into blocks.
@@ -70,35 +79,46 @@ type Kernel3<'k, A, B, C, O> = &'k (dyn Fn(&[A], &[B], &[C], &mut [O]) + Sync);
 /// `kernel(a, out)` for blocks of every row.
 pub(crate) fn unary_blocks<A: Lane, O: Lane>(iter: &TensorIter<'_>, kernel: Kernel1<'_, A, O>) -> Result<()> {
     check_count(iter, 1, 1)?;
-    let (out_format, a_format) = (format::<O>(iter, 0)?, format::<A>(iter, 1)?);
+    let dtypes = [dtype::<O>(iter, 0)?, dtype::<A>(iter, 1)?];
     for_each_row(iter, &|pointers, strides, n| {
-        // SAFETY: the row's pointers and strides, of dtypes that the formats are for; nothing else is done there.
-        let out = unsafe { RowOf::new(pointers[0], strides[0], n, out_format) };
-        // SAFETY: as above.
-        let a = unsafe { RowOf::input(pointers[1], strides[1], n, a_format, &out) };
-        if out.is_direct() && a.is_direct() {
-            // SAFETY: the block is the row; nothing writes there.
-            let a = unsafe { a.lent(n as usize) };
-            // SAFETY: as above; inputs that are lent lie elsewhere.
-            return kernel(a, unsafe { out.lent_mut(n as usize) });
+        let out = pointers[0];
+        let a = pointers[1];
+        let is_direct = is_direct::<O>(dtypes[0], out, strides[0], n)
+            && is_direct::<A>(dtypes[1], a, strides[1], n)
+            && are_apart::<A, O>(a, out, n);
+        if is_direct {
+            // SAFETY: the row's pointer, for `n` elements of this type; nothing writes there.
+            let a = unsafe { lent::<A>(a, n) };
+            // SAFETY: as above; the inputs lie elsewhere.
+            return kernel(a, unsafe { lent_mut::<O>(out, n) });
         }
-        // SAFETY: the rows are those of the walk, of `n` elements.
-        unsafe { by_blocks_1(&out, &a, n as usize, kernel) };
+        // SAFETY: the row's pointers and strides, of these dtypes; nothing else is done there.
+        unsafe { by_blocks_1(dtypes, pointers, strides, n, kernel) };
     })
 }
 
 /// The kernel of [`unary_blocks`] on blocks of rows of which some are not lent as they lie.
 ///
 /// # Safety
-/// The rows have `n` elements each.
+/// They are rows of a walk, of `n` elements of the dtypes each.
 #[inline(never)]
-unsafe fn by_blocks_1<A: Lane, O: Lane>(out: &RowOf<O>, a: &RowOf<A>, n: usize, kernel: Kernel1<'_, A, O>) {
+unsafe fn by_blocks_1<A: Lane, O: Lane>(
+    dtypes: [ScalarType; 2],
+    pointers: &[*mut u8],
+    strides: &[i64],
+    n: i64,
+    kernel: Kernel1<'_, A, O>,
+) {
+    // SAFETY: the caller's; the format is that of the dtype.
+    let out = unsafe { RowOf::new(pointers[0], strides[0], n, format::<O>(dtypes[0])) };
+    // SAFETY: as above.
+    let a = unsafe { RowOf::input(pointers[1], strides[1], n, format::<A>(dtypes[1]), &out) };
     let mut out_buffer: Buffer<O> = [const { MaybeUninit::uninit() }; BLOCK];
     let mut a_buffer: Buffer<A> = [const { MaybeUninit::uninit() }; BLOCK];
-    for (start, len) in blocks(n) {
+    for (start, len) in blocks(n as usize) {
         // SAFETY: the block is within the row.
         let a = unsafe { a.read(start, len, &mut a_buffer) };
-        // SAFETY: as above; an input that is lent lies elsewhere.
+        // SAFETY: as above; inputs that are lent lie elsewhere.
         let room = unsafe { out.room(start, len, &mut out_buffer) };
         kernel(a, room);
         // SAFETY: as above.
@@ -112,44 +132,50 @@ pub(crate) fn binary_blocks<A: Lane, B: Lane, O: Lane>(
     kernel: Kernel2<'_, A, B, O>,
 ) -> Result<()> {
     check_count(iter, 1, 2)?;
-    let out_format = format::<O>(iter, 0)?;
-    let (a_format, b_format) = (format::<A>(iter, 1)?, format::<B>(iter, 2)?);
+    let dtypes = [dtype::<O>(iter, 0)?, dtype::<A>(iter, 1)?, dtype::<B>(iter, 2)?];
     for_each_row(iter, &|pointers, strides, n| {
-        // SAFETY: the row's pointers and strides, of dtypes that the formats are for; nothing else is done there.
-        let out = unsafe { RowOf::new(pointers[0], strides[0], n, out_format) };
-        // SAFETY: as above.
-        let a = unsafe { RowOf::input(pointers[1], strides[1], n, a_format, &out) };
-        // SAFETY: as above.
-        let b = unsafe { RowOf::input(pointers[2], strides[2], n, b_format, &out) };
-        if out.is_direct() && a.is_direct() && b.is_direct() {
-            // SAFETY: the block is the row; nothing writes there.
-            let a = unsafe { a.lent(n as usize) };
-            // SAFETY: as above; nothing writes there.
-            let b = unsafe { b.lent(n as usize) };
-            // SAFETY: as above; inputs that are lent lie elsewhere.
-            return kernel(a, b, unsafe { out.lent_mut(n as usize) });
+        let out = pointers[0];
+        let (a, b) = (pointers[1], pointers[2]);
+        let is_direct = is_direct::<O>(dtypes[0], out, strides[0], n)
+            && is_direct::<A>(dtypes[1], a, strides[1], n)
+            && are_apart::<A, O>(a, out, n)
+            && is_direct::<B>(dtypes[2], b, strides[2], n)
+            && are_apart::<B, O>(b, out, n);
+        if is_direct {
+            // SAFETY: the row's pointer, for `n` elements of this type; nothing writes there.
+            let a = unsafe { lent::<A>(a, n) };
+            // SAFETY: the row's pointer, for `n` elements of this type; nothing writes there.
+            let b = unsafe { lent::<B>(b, n) };
+            // SAFETY: as above; the inputs lie elsewhere.
+            return kernel(a, b, unsafe { lent_mut::<O>(out, n) });
         }
-        // SAFETY: the rows are those of the walk, of `n` elements.
-        unsafe { by_blocks_2(&out, &a, &b, n as usize, kernel) };
+        // SAFETY: the row's pointers and strides, of these dtypes; nothing else is done there.
+        unsafe { by_blocks_2(dtypes, pointers, strides, n, kernel) };
     })
 }
 
 /// The kernel of [`binary_blocks`] on blocks of rows of which some are not lent as they lie.
 ///
 /// # Safety
-/// The rows have `n` elements each.
+/// They are rows of a walk, of `n` elements of the dtypes each.
 #[inline(never)]
 unsafe fn by_blocks_2<A: Lane, B: Lane, O: Lane>(
-    out: &RowOf<O>,
-    a: &RowOf<A>,
-    b: &RowOf<B>,
-    n: usize,
+    dtypes: [ScalarType; 3],
+    pointers: &[*mut u8],
+    strides: &[i64],
+    n: i64,
     kernel: Kernel2<'_, A, B, O>,
 ) {
+    // SAFETY: the caller's; the format is that of the dtype.
+    let out = unsafe { RowOf::new(pointers[0], strides[0], n, format::<O>(dtypes[0])) };
+    // SAFETY: as above.
+    let a = unsafe { RowOf::input(pointers[1], strides[1], n, format::<A>(dtypes[1]), &out) };
+    // SAFETY: as above.
+    let b = unsafe { RowOf::input(pointers[2], strides[2], n, format::<B>(dtypes[2]), &out) };
     let mut out_buffer: Buffer<O> = [const { MaybeUninit::uninit() }; BLOCK];
     let mut a_buffer: Buffer<A> = [const { MaybeUninit::uninit() }; BLOCK];
     let mut b_buffer: Buffer<B> = [const { MaybeUninit::uninit() }; BLOCK];
-    for (start, len) in blocks(n) {
+    for (start, len) in blocks(n as usize) {
         // SAFETY: the block is within the row.
         let a = unsafe { a.read(start, len, &mut a_buffer) };
         // SAFETY: as above.
@@ -168,50 +194,57 @@ pub(crate) fn ternary_blocks<A: Lane, B: Lane, C: Lane, O: Lane>(
     kernel: Kernel3<'_, A, B, C, O>,
 ) -> Result<()> {
     check_count(iter, 1, 3)?;
-    let (out_format, a_format) = (format::<O>(iter, 0)?, format::<A>(iter, 1)?);
-    let (b_format, c_format) = (format::<B>(iter, 2)?, format::<C>(iter, 3)?);
+    let dtypes = [dtype::<O>(iter, 0)?, dtype::<A>(iter, 1)?, dtype::<B>(iter, 2)?, dtype::<C>(iter, 3)?];
     for_each_row(iter, &|pointers, strides, n| {
-        // SAFETY: the row's pointers and strides, of dtypes that the formats are for; nothing else is done there.
-        let out = unsafe { RowOf::new(pointers[0], strides[0], n, out_format) };
-        // SAFETY: as above.
-        let a = unsafe { RowOf::input(pointers[1], strides[1], n, a_format, &out) };
-        // SAFETY: as above.
-        let b = unsafe { RowOf::input(pointers[2], strides[2], n, b_format, &out) };
-        // SAFETY: as above.
-        let c = unsafe { RowOf::input(pointers[3], strides[3], n, c_format, &out) };
-        if out.is_direct() && a.is_direct() && b.is_direct() && c.is_direct() {
-            // SAFETY: the block is the row; nothing writes there.
-            let a = unsafe { a.lent(n as usize) };
-            // SAFETY: as above; nothing writes there.
-            let b = unsafe { b.lent(n as usize) };
-            // SAFETY: as above; nothing writes there.
-            let c = unsafe { c.lent(n as usize) };
-            // SAFETY: as above; inputs that are lent lie elsewhere.
-            return kernel(a, b, c, unsafe { out.lent_mut(n as usize) });
+        let out = pointers[0];
+        let (a, b, c) = (pointers[1], pointers[2], pointers[3]);
+        let is_direct = is_direct::<O>(dtypes[0], out, strides[0], n)
+            && is_direct::<A>(dtypes[1], a, strides[1], n)
+            && are_apart::<A, O>(a, out, n)
+            && is_direct::<B>(dtypes[2], b, strides[2], n)
+            && are_apart::<B, O>(b, out, n)
+            && is_direct::<C>(dtypes[3], c, strides[3], n)
+            && are_apart::<C, O>(c, out, n);
+        if is_direct {
+            // SAFETY: the row's pointer, for `n` elements of this type; nothing writes there.
+            let a = unsafe { lent::<A>(a, n) };
+            // SAFETY: the row's pointer, for `n` elements of this type; nothing writes there.
+            let b = unsafe { lent::<B>(b, n) };
+            // SAFETY: the row's pointer, for `n` elements of this type; nothing writes there.
+            let c = unsafe { lent::<C>(c, n) };
+            // SAFETY: as above; the inputs lie elsewhere.
+            return kernel(a, b, c, unsafe { lent_mut::<O>(out, n) });
         }
-        // SAFETY: the rows are those of the walk, of `n` elements.
-        unsafe { by_blocks_3(&out, &a, &b, &c, n as usize, kernel) };
+        // SAFETY: the row's pointers and strides, of these dtypes; nothing else is done there.
+        unsafe { by_blocks_3(dtypes, pointers, strides, n, kernel) };
     })
 }
 
 /// The kernel of [`ternary_blocks`] on blocks of rows of which some are not lent as they lie.
 ///
 /// # Safety
-/// The rows have `n` elements each.
+/// They are rows of a walk, of `n` elements of the dtypes each.
 #[inline(never)]
 unsafe fn by_blocks_3<A: Lane, B: Lane, C: Lane, O: Lane>(
-    out: &RowOf<O>,
-    a: &RowOf<A>,
-    b: &RowOf<B>,
-    c: &RowOf<C>,
-    n: usize,
+    dtypes: [ScalarType; 4],
+    pointers: &[*mut u8],
+    strides: &[i64],
+    n: i64,
     kernel: Kernel3<'_, A, B, C, O>,
 ) {
+    // SAFETY: the caller's; the format is that of the dtype.
+    let out = unsafe { RowOf::new(pointers[0], strides[0], n, format::<O>(dtypes[0])) };
+    // SAFETY: as above.
+    let a = unsafe { RowOf::input(pointers[1], strides[1], n, format::<A>(dtypes[1]), &out) };
+    // SAFETY: as above.
+    let b = unsafe { RowOf::input(pointers[2], strides[2], n, format::<B>(dtypes[2]), &out) };
+    // SAFETY: as above.
+    let c = unsafe { RowOf::input(pointers[3], strides[3], n, format::<C>(dtypes[3]), &out) };
     let mut out_buffer: Buffer<O> = [const { MaybeUninit::uninit() }; BLOCK];
     let mut a_buffer: Buffer<A> = [const { MaybeUninit::uninit() }; BLOCK];
     let mut b_buffer: Buffer<B> = [const { MaybeUninit::uninit() }; BLOCK];
     let mut c_buffer: Buffer<C> = [const { MaybeUninit::uninit() }; BLOCK];
-    for (start, len) in blocks(n) {
+    for (start, len) in blocks(n as usize) {
         // SAFETY: the block is within the row.
         let a = unsafe { a.read(start, len, &mut a_buffer) };
         // SAFETY: as above.

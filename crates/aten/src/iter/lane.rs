@@ -35,6 +35,9 @@ pub(crate) struct Format<C> {
 
 /// A type that loops compute in.
 pub(crate) trait Lane: Elem {
+    /// Whether memory of this type's own dtype may be seen as a slice of it.
+    const PLAIN: bool;
+
     /// How elements of `dtype` are read and written, if this is the type to compute them in.
     fn format(dtype: ScalarType) -> Option<Format<Self>>;
 }
@@ -125,6 +128,8 @@ unsafe fn scatter<S: ComputedAs<C>, C: Copy>(from: &[C], to: *mut u8, stride: is
 macro_rules! lanes {
     ($($lane:ty, plain: $plain:literal $(, $narrow:ty)*;)*) => {$(
         impl Lane for $lane {
+            const PLAIN: bool = $plain;
+
             #[inline]
             fn format(dtype: ScalarType) -> Option<Format<Self>> {
                 let own = <Self as c10_core::Element>::SCALAR_TYPE;
@@ -155,6 +160,42 @@ lanes! {
     f64, plain: true;
     Complex<f32>, plain: true, Complex<f16>, Complex<bf16>;
     Complex<f64>, plain: true;
+}
+
+/// Whether a row of elements of `dtype` may be lent whole, as it lies.
+#[inline(always)]
+pub(super) fn is_direct<C: Lane>(dtype: ScalarType, pointer: *mut u8, stride: i64, n: i64) -> bool {
+    C::PLAIN
+        && dtype == C::SCALAR_TYPE
+        && (stride == size_of::<C>() as i64 || n == 1)
+        && pointer.cast::<C>().is_aligned()
+}
+
+/// Whether two rows that may be lent as they lie share no bytes.
+#[inline(always)]
+pub(super) fn are_apart<A, B>(a: *mut u8, b: *mut u8, n: i64) -> bool {
+    let (begin_a, begin_b) = (a.addr(), b.addr());
+    begin_a + n as usize * size_of::<A>() <= begin_b || begin_b + n as usize * size_of::<B>() <= begin_a
+}
+
+/// All of a row that may be lent as it lies.
+///
+/// # Safety
+/// It has `n` elements; while they are in use nothing writes there.
+#[inline(always)]
+pub(super) unsafe fn lent<'b, C: Lane>(pointer: *mut u8, n: i64) -> &'b [C] {
+    // SAFETY: the row is contiguous, aligned and of this type, and nothing writes there.
+    unsafe { std::slice::from_raw_parts(pointer.cast::<C>().cast_const(), n as usize) }
+}
+
+/// As [`lent`], to write.
+///
+/// # Safety
+/// It has `n` elements; while they are in use nothing else is done there.
+#[inline(always)]
+pub(super) unsafe fn lent_mut<'b, C: Lane>(pointer: *mut u8, n: i64) -> &'b mut [C] {
+    // SAFETY: the row is contiguous, aligned and of this type, and nothing else is done there.
+    unsafe { std::slice::from_raw_parts_mut(pointer.cast::<C>(), n as usize) }
 }
 
 /// One operand's row: `n` elements from a pointer on, a stride apart.
@@ -196,31 +237,6 @@ impl<C: Lane> RowOf<C> {
         let row = unsafe { Self::new(pointer, stride, n, format) };
         let apart = row.end(n) <= out.begin(n) || out.end(n) <= row.begin(n);
         Self { direct: row.direct && apart, ..row }
-    }
-
-    /// Whether the row may be lent whole.
-    pub(super) fn is_direct(&self) -> bool {
-        self.direct
-    }
-
-    /// All of the row as it lies, which is [direct](Self::is_direct).
-    ///
-    /// # Safety
-    /// It has `n` elements; while they are in use nothing writes there.
-    #[inline]
-    pub(super) unsafe fn lent<'b>(&self, n: usize) -> &'b [C] {
-        // SAFETY: the row is contiguous, aligned and of this type, and nothing writes there.
-        unsafe { std::slice::from_raw_parts(self.pointer.cast::<C>().cast_const(), n) }
-    }
-
-    /// As [`lent`](Self::lent), to write.
-    ///
-    /// # Safety
-    /// It has `n` elements; while they are in use nothing else is done there.
-    #[inline]
-    pub(super) unsafe fn lent_mut<'b>(&self, n: usize) -> &'b mut [C] {
-        // SAFETY: the row is contiguous, aligned and of this type, and nothing else is done there.
-        unsafe { std::slice::from_raw_parts_mut(self.pointer.cast::<C>(), n) }
     }
 
     /// Elements `start..start + len`, lent or gathered.

@@ -49,19 +49,19 @@ pub(crate) fn no_kernel(operator: &str, dtype: ScalarType) -> Error {
 }
 
 fn check<T: Element>(iter: &TensorIter<'_>, operand: usize) -> Result<()> {
-    if iter.operands.get(operand).is_some_and(|operand| operand.dtype == T::SCALAR_TYPE) {
+    if iter.dtype(operand) == T::SCALAR_TYPE {
         return Ok(());
     }
     Err(Error::dtype(format!(
-        "a loop of {} over operand {operand}, which is {:?}",
+        "a loop of {} over operand {operand}, which is {}",
         T::SCALAR_TYPE.name(),
-        iter.operands.get(operand).map(|operand| operand.dtype.name())
+        iter.dtype(operand).name()
     )))
 }
 
 #[inline]
 pub(super) fn check_count(iter: &TensorIter<'_>, outputs: usize, inputs: usize) -> Result<()> {
-    if iter.outputs == outputs && iter.operands.len() == outputs + inputs {
+    if iter.outputs == outputs && iter.count() == outputs + inputs {
         return Ok(());
     }
     Err(wrong_count(iter, outputs, inputs))
@@ -72,7 +72,7 @@ fn wrong_count(iter: &TensorIter<'_>, outputs: usize, inputs: usize) -> Error {
     Error::invalid_argument(format!(
         "a loop of {outputs} outputs and {inputs} inputs over {} and {}",
         iter.outputs,
-        iter.operands.len() - iter.outputs
+        iter.count() - iter.outputs
     ))
 }
 
@@ -154,6 +154,11 @@ pub(crate) fn converted<T: Convert>(number: Scalar) -> T {
 /// A number as the bytes of an element of `dtype`, as [`converted`].
 pub(super) fn number_bytes(number: Scalar, dtype: ScalarType) -> Result<[u8; 16]> {
     let mut bytes = [0; 16];
+    // What most numbers are, without the widest types between.
+    if let (ScalarType::Float32, Scalar::Double(value)) = (dtype, number) {
+        bytes[..4].copy_from_slice(&(value as f32).to_ne_bytes());
+        return Ok(bytes);
+    }
     dispatch!(
         dtype,
         "number",

@@ -14,13 +14,13 @@
 mod apart;
 pub(crate) mod blocks;
 pub(crate) mod config;
+mod flat;
 pub(crate) mod lane;
 pub(crate) mod loops;
 mod operand;
 pub(crate) mod overlap;
 mod plan;
 pub(crate) mod promote;
-mod quick;
 pub(crate) mod run;
 #[cfg(test)]
 mod tests;
@@ -29,6 +29,7 @@ use c10_core::{Device, ScalarType};
 use smallvec::SmallVec;
 
 pub(crate) use config::{Config, Input};
+use flat::Flat;
 use operand::Operand;
 pub(crate) use plan::{result_strides, walk_order};
 
@@ -39,6 +40,8 @@ use crate::tensor::{Dims, Tensor};
 /// Several tensors, walked element by element. Outputs come first.
 #[derive(Debug)]
 pub(crate) struct TensorIter<'a> {
+    /// The operands of the simple kind; there are no others then.
+    flat: Option<Flat<'a>>,
     operands: SmallVec<[Operand<'a>; 4]>,
     outputs: usize,
     /// Innermost first; adjacent dimensions that all operands walk as one are one.
@@ -83,6 +86,7 @@ impl<'a> TensorIter<'a> {
     #[inline(always)]
     pub(crate) fn unplanned() -> Self {
         Self {
+            flat: None,
             operands: SmallVec::new(),
             outputs: 0,
             sizes: Dims::new(),
@@ -99,7 +103,7 @@ impl<'a> TensorIter<'a> {
     /// As [`new`](Self::new). It has no plan then.
     #[inline]
     pub(crate) fn plan(&mut self, dests: &[Dest<'a>], inputs: &[Input<'a>], config: Config) -> Result<()> {
-        if !quick::plan(self, dests, inputs, config)? {
+        if !flat::plan(self, dests, inputs, config)? {
             *self = plan::plan(dests, inputs, config)?;
         }
         self.counts_writes = !config.fresh_outputs;
@@ -107,18 +111,30 @@ impl<'a> TensorIter<'a> {
     }
 
     /// Whether there are no elements: the loop has nothing to do.
+    #[inline]
     pub(crate) fn is_meta(&self) -> bool {
         self.device == Device::META
     }
 
     /// The dtype that inputs are cast to and the loop computes in.
+    #[inline]
     pub(crate) fn common_dtype(&self) -> ScalarType {
         self.common_dtype
     }
 
     /// The dtype of operand `i` as the loop sees it.
+    #[inline]
     pub(crate) fn dtype(&self, i: usize) -> ScalarType {
-        self.operands[i].dtype
+        match &self.flat {
+            Some(flat) => flat.dtype(i),
+            None => self.operands[i].dtype,
+        }
+    }
+
+    /// How many operands there are.
+    #[inline]
+    fn count(&self) -> usize {
+        self.flat.as_ref().map_or(self.operands.len(), Flat::count)
     }
 
     /// Copies outputs to given tensors of other dtypes, and gives the first output.
@@ -127,7 +143,15 @@ impl<'a> TensorIter<'a> {
         self.finish_first()
     }
 
+    #[inline]
     fn finish_first(&mut self) -> Result<Made> {
+        if let Some(flat) = &mut self.flat {
+            return Ok(flat.finish());
+        }
+        self.finish_operands()
+    }
+
+    fn finish_operands(&mut self) -> Result<Made> {
         if self.outputs != 1 {
             return Ok(self.finish_each()?.swap_remove(0));
         }

@@ -44,6 +44,7 @@ pub(super) fn plan<'a>(dests: &[Dest<'a>], inputs: &[Input<'a>], config: Config)
     let numel = c10_core::bytes::numel(&sizes)?;
     let sizes = coalesce(&sizes, &order, &mut operands, &strides);
     Ok(TensorIter {
+        flat: None,
         operands,
         outputs: dests.len(),
         sizes,

@@ -8,6 +8,7 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
+use c10_core::Storage;
 use c10_core::storage::{Access, AccessOptions};
 use smallvec::SmallVec;
 
@@ -34,9 +35,13 @@ pub(super) fn for_each_row(iter: &TensorIter<'_>, row: Row<'_>) -> Result<()> {
     if iter.numel == 0 {
         return Ok(());
     }
+    if let Some(flat) = &iter.flat {
+        return flat.walk(iter.counts_writes, row);
+    }
     let (written, read) = iter.operands.split_at(iter.outputs);
     if written.iter().all(|operand| borrowed(operand).is_none())
-        && let Some(_access) = Access::try_read(read.iter().filter_map(borrowed).map(|g| &g.storage))
+        && let Some(_access) =
+            Access::try_few(read.iter().filter_map(borrowed).map(|g| &g.storage), None, false)
     {
         return rows(iter, row);
     }
@@ -54,12 +59,6 @@ pub(super) fn for_each_row(iter: &TensorIter<'_>, row: Row<'_>) -> Result<()> {
 /// [`for_each_row`], of storages that are locked.
 #[inline]
 fn rows(iter: &TensorIter<'_>, row: Row<'_>) -> Result<()> {
-    if let &[inner] = &iter.sizes[..]
-        && (inner as usize) < 2 * GRAIN_SIZE
-        && iter.operands.len() <= FEW
-    {
-        return one_row(iter, inner, row);
-    }
     let mut first = First(SmallVec::new());
     let mut inner_strides: SmallVec<[i64; 4]> = SmallVec::new();
     for operand in &iter.operands {
@@ -82,23 +81,6 @@ fn rows(iter: &TensorIter<'_>, row: Row<'_>) -> Result<()> {
     Ok(())
 }
 
-/// How many operands most walks have at most.
-const FEW: usize = 4;
-
-/// A walk over few operands that is one row.
-#[inline]
-fn one_row(iter: &TensorIter<'_>, inner: i64, row: Row<'_>) -> Result<()> {
-    let mut first = [std::ptr::null_mut(); FEW];
-    let mut strides = [0; FEW];
-    for (i, operand) in iter.operands.iter().enumerate() {
-        first[i] = first_element(operand)?;
-        strides[i] = operand.strides.first().copied().unwrap_or(0);
-    }
-    let count = iter.operands.len();
-    row(&first[..count], &strides[..count], inner);
-    Ok(())
-}
-
 /// Where the operands begin.
 struct First(SmallVec<[*mut u8; 4]>);
 
@@ -118,20 +100,23 @@ fn borrowed<'s>(operand: &'s Operand<'_>) -> Option<&'s Geometry> {
 fn first_element(operand: &Operand<'_>) -> Result<*mut u8> {
     match &operand.source {
         Source::Number(bytes) => Ok(bytes.0.as_ptr().cast_mut()),
-        Source::Borrowed(geometry) => first_in(operand, geometry),
-        Source::Fresh(tensor) | Source::Cast(tensor) => first_in(operand, &tensor.geometry()),
+        Source::Borrowed(geometry) => first_in(&geometry.storage, operand.begin_bytes, operand.end_bytes),
+        Source::Fresh(tensor) | Source::Cast(tensor) => {
+            first_in(&tensor.geometry().storage, operand.begin_bytes, operand.end_bytes)
+        }
     }
 }
 
+/// Where an element is that begins so many bytes into a storage of the host, which is locked and must have
+/// `end_bytes`.
 #[inline]
-fn first_in(operand: &Operand<'_>, geometry: &Geometry) -> Result<*mut u8> {
-    let storage = &geometry.storage;
+pub(super) fn first_in(storage: &Storage, begin_bytes: usize, end_bytes: usize) -> Result<*mut u8> {
     if !storage.device().is_cpu() {
         return Err(not_of_the_host(storage.device()));
     }
-    check_end(operand.end_bytes, storage.nbytes())?;
-    // SAFETY: the first element is within the storage, whose bytes end at or after `end_bytes`.
-    Ok(unsafe { storage.data_ptr().cast_mut().add(operand.begin_bytes) })
+    check_end(end_bytes, storage.nbytes())?;
+    // SAFETY: the element is within the storage, whose bytes end at or after `end_bytes`.
+    Ok(unsafe { storage.data_ptr().cast_mut().add(begin_bytes) })
 }
 
 #[cold]
@@ -152,6 +137,9 @@ fn walk(iter: &TensorIter<'_>, first: &First, inner_strides: &[i64], range: Rang
         index.push(at);
         advance(&mut pointers, iter, dim + 1, at);
     }
+    // Most rows follow each other in the second dimension.
+    let steps: SmallVec<[isize; 4]> =
+        iter.operands.iter().map(|operand| operand.strides.get(1).copied().unwrap_or(0) as isize).collect();
     let mut at = range.start;
     let mut within = range.start % inner;
     advance(&mut pointers, iter, 0, within as i64);
@@ -162,6 +150,13 @@ fn walk(iter: &TensorIter<'_>, first: &First, inner_strides: &[i64], range: Rang
         if within > 0 {
             advance(&mut pointers, iter, 0, -(within as i64));
             within = 0;
+        }
+        if let (Some(index), Some(&size)) = (index.first_mut(), outer.first())
+            && *index + 1 < size
+        {
+            *index += 1;
+            pointers.iter_mut().zip(&steps).for_each(|(at, &step)| *at = at.wrapping_offset(step));
+            continue;
         }
         for dim in 0..outer.len() {
             index[dim] += 1;

@@ -153,7 +153,12 @@ fn sub(dest: Dest<'_>, a: Input<'_>, b: Input<'_>, alpha: Scalar) -> Result<Made
 }
 
 /// `alpha` must be of a category that the result has (`alpha_check`).
+#[inline]
 pub(super) fn check_alpha(dtype: ScalarType, alpha: Scalar) -> Result<()> {
+    if alpha.is_integral(false) { Ok(()) } else { check_other_alpha(dtype, alpha) }
+}
+
+fn check_other_alpha(dtype: ScalarType, alpha: Scalar) -> Result<()> {
     if alpha.is_bool() && dtype != ScalarType::Bool {
         return Err(Error::dtype("Boolean alpha only supported for Boolean results."));
     }

@@ -52,6 +52,7 @@ impl Dtypes {
     }
 
     /// Refuses a dtype that is not in the set, as PyTorch refuses one that it has no kernel for.
+    #[inline]
     pub(super) fn check(self, operator: &str, dtype: ScalarType) -> Result<()> {
         if self.contains(dtype) { Ok(()) } else { Err(no_kernel(operator, dtype)) }
     }

@@ -49,6 +49,7 @@ impl Pointwise {
 }
 
 /// The dtype that a loop over `inputs` computes in, before anything is made for it.
+#[inline]
 pub(super) fn dtype_after(inputs: &[Input<'_>], config: Config) -> Result<ScalarType> {
     let dtype = match inputs {
         [Input::Tensor(tensor)] => tensor.dtype(),

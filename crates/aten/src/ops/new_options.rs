@@ -19,16 +19,22 @@ pub(super) struct Options {
 
 impl Options {
     /// The dtype and the device, where none is given those of here.
+    #[inline]
     pub(super) fn or(self, dtype: ScalarType, device: Device) -> Result<(ScalarType, Device)> {
-        if let Some(layout) = self.layout
-            && layout != Layout::Strided
-        {
-            return Err(Error::not_implemented(format!("a new tensor of layout {layout:?}")));
-        }
-        if self.pin_memory == Some(true) {
-            return Err(Error::not_implemented("page-locked memory for a new tensor"));
+        if !matches!(self.layout, None | Some(Layout::Strided)) || self.pin_memory == Some(true) {
+            return Err(self.missing());
         }
         Ok((self.dtype.unwrap_or(dtype), self.device.unwrap_or(device)))
+    }
+
+    #[cold]
+    fn missing(self) -> Error {
+        match self.layout {
+            Some(layout) if layout != Layout::Strided => {
+                Error::not_implemented(format!("a new tensor of layout {layout:?}"))
+            }
+            _ => Error::not_implemented("page-locked memory for a new tensor"),
+        }
     }
 
     /// As [`or`](Self::or) with the default dtype, on the CPU.
@@ -60,13 +66,15 @@ impl Options {
 }
 
 /// Sizes none of which is negative.
+#[inline]
 pub(super) fn checked_sizes(sizes: &[i64]) -> Result<Dims> {
-    match sizes.iter().find(|&&size| size < 0) {
-        None => Ok(Dims::from(sizes)),
-        Some(size) => {
-            Err(Error::shape(format!("Trying to create tensor with negative dimension {size}: {sizes:?}")))
-        }
-    }
+    if sizes.iter().all(|&size| size >= 0) { Ok(Dims::from(sizes)) } else { Err(negative(sizes)) }
+}
+
+#[cold]
+fn negative(sizes: &[i64]) -> Error {
+    let size = sizes.iter().find(|&&size| size < 0).copied().unwrap_or_default();
+    Error::shape(format!("Trying to create tensor with negative dimension {size}: {sizes:?}"))
 }
 
 /// Fills a tensor that was just made.

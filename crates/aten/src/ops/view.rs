@@ -35,8 +35,8 @@ fn register_shapes(lib: &mut Library<'_>) -> Result<()> {
     lib.all_backends("_reshape_alias", |x: &Tensor, size: &[i64], stride: &[i64]| -> Result<Tensor> {
         Strided::of(x).restrided(size, stride, None)?.view(x)
     })?;
-    view!(lib, "alias", "alias_copy", "alias_copy.out", (x) => Strided::of(x).view(x));
-    view!(lib, "detach", "detach_copy", "detach_copy.out", (x) => Strided::of(x).view(x));
+    view!(lib, "alias", "alias_copy", "alias_copy.out", (x) => Strided::rearranged(x, |place, _| Ok(place)));
+    view!(lib, "detach", "detach_copy", "detach_copy.out", (x) => Strided::rearranged(x, |place, _| Ok(place)));
     view!(lib, "expand", "expand_copy", "expand_copy.out",
         (x, size: &[i64], _implicit: bool) => Strided::of(x).expand(size)?.view(x));
     view!(lib, "as_strided", "as_strided_copy", "as_strided_copy.out",
@@ -47,17 +47,17 @@ fn register_shapes(lib: &mut Library<'_>) -> Result<()> {
 
 fn register_dimensions(lib: &mut Library<'_>) -> Result<()> {
     view!(lib, "permute", "permute_copy", "permute_copy.out",
-        (x, dims: &[i64]) => Strided::of(x).permute(dims)?.view(x));
+        (x, dims: &[i64]) => Strided::rearranged(x, |place, _| place.permute(dims)));
     view!(lib, "transpose.int", "transpose_copy.int", "transpose_copy.int_out",
-        (x, dim0: i64, dim1: i64) => Strided::of(x).transpose(dim0, dim1)?.view(x));
-    view!(lib, "t", "t_copy", "t_copy.out", (x) => Strided::of(x).t()?.view(x));
-    view!(lib, "squeeze", "squeeze_copy", "squeeze_copy.out", (x) => Strided::of(x).squeeze().view(x));
+        (x, dim0: i64, dim1: i64) => Strided::rearranged(x, |place, _| place.transpose(dim0, dim1)));
+    view!(lib, "t", "t_copy", "t_copy.out", (x) => Strided::rearranged(x, |place, _| place.t()));
+    view!(lib, "squeeze", "squeeze_copy", "squeeze_copy.out", (x) => Strided::rearranged(x, |place, _| Ok(place.squeeze())));
     view!(lib, "squeeze.dim", "squeeze_copy.dim", "squeeze_copy.dim_out",
-        (x, dim: i64) => Strided::of(x).squeeze_dims(&[dim])?.view(x));
+        (x, dim: i64) => Strided::rearranged(x, |place, _| place.squeeze_dims(&[dim])));
     view!(lib, "squeeze.dims", "squeeze_copy.dims", "squeeze_copy.dims_out",
-        (x, dims: &[i64]) => Strided::of(x).squeeze_dims(dims)?.view(x));
+        (x, dims: &[i64]) => Strided::rearranged(x, |place, _| place.squeeze_dims(dims)));
     view!(lib, "unsqueeze", "unsqueeze_copy", "unsqueeze_copy.out",
-        (x, dim: i64) => Strided::of(x).unsqueeze(dim)?.view(x));
+        (x, dim: i64) => Strided::rearranged(x, |place, _| place.unsqueeze(dim)));
     Ok(())
 }
 
@@ -92,7 +92,7 @@ fn register_lists(lib: &mut Library<'_>) -> Result<()> {
 }
 
 fn viewed(x: &Tensor, size: &[i64]) -> Result<Tensor> {
-    Strided::of(x).reshaped(size, x.numel())?.view(x)
+    Strided::rearranged(x, |place, numel| place.reshaped(size, numel))
 }
 
 pub(super) fn split(x: &Tensor, split_size: i64, dim: i64) -> Result<Vec<Tensor>> {

@@ -6,17 +6,23 @@ use crate::error::{Error, Result};
 
 /// `dim` as an index below `rank`, a negative one counted from the end (`c10::maybe_wrap_dim`). A rank of 0
 /// counts as 1, as it does in PyTorch wherever a scalar may be reduced.
+#[inline]
 pub(crate) fn wrap_dim(dim: i64, rank: usize) -> Result<usize> {
     let bound = rank.max(1) as i64;
     if dim < -bound || dim >= bound {
-        // PyTorch's text.
-        return Err(Error::index(format!(
-            "Dimension out of range (expected to be in range of [{}, {}], but got {dim})",
-            -bound,
-            bound - 1
-        )));
+        return Err(out_of_range(dim, bound));
     }
     Ok(if dim < 0 { dim + bound } else { dim } as usize)
+}
+
+#[cold]
+fn out_of_range(dim: i64, bound: i64) -> Error {
+    // PyTorch's text.
+    Error::index(format!(
+        "Dimension out of range (expected to be in range of [{}, {}], but got {dim})",
+        -bound,
+        bound - 1
+    ))
 }
 
 /// As [`wrap_dim`], each dimension at most once.

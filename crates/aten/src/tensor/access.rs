@@ -122,14 +122,17 @@ fn check_bounds(geometries: &[Cow<'_, Geometry>]) -> Result<()> {
 }
 
 /// The elements end within the storage, which has `nbytes`.
+#[inline]
 pub(crate) fn check_end(end_bytes: usize, nbytes: usize) -> Result<()> {
-    if end_bytes <= nbytes {
-        return Ok(());
-    }
-    Err(Error::new(
+    if end_bytes <= nbytes { Ok(()) } else { Err(has_shrunk(end_bytes, nbytes)) }
+}
+
+#[cold]
+fn has_shrunk(end_bytes: usize, nbytes: usize) -> Error {
+    Error::new(
         ErrorKind::Shape,
         format!("the storage has shrunk to {nbytes} bytes, and the tensor needs {end_bytes}"),
-    ))
+    )
 }
 
 impl<'a> Read<'a> {

@@ -84,21 +84,30 @@ impl Dims {
     /// If `at` is above the number of dimensions.
     pub fn insert(&mut self, at: usize, value: i64) {
         self.push(value);
-        self[at..].rotate_right(1);
+        let values = &mut self[at..];
+        for i in (1..values.len()).rev() {
+            values.swap(i, i - 1);
+        }
     }
 
     /// Takes a dimension out.
     ///
     /// # Panics
     /// If there is no such dimension.
+    #[inline]
     pub fn remove(&mut self, at: usize) -> i64 {
-        self[at..].rotate_left(1);
-        let removed = *self.last().expect("there is one at `at`");
+        let values = &mut self[at..];
+        // Not by `rotate_left`, which is made for many.
+        for i in 1..values.len() {
+            values.swap(i - 1, i);
+        }
+        let removed = *values.last().expect("there is one at `at`");
         self.truncate(self.len() - 1);
         removed
     }
 
     /// Keeps the first `len` dimensions.
+    #[inline]
     pub fn truncate(&mut self, len: usize) {
         match &mut self.0 {
             Repr::Inline { len: present, .. } if len < *present as usize => {

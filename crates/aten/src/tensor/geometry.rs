@@ -61,6 +61,30 @@ impl Extent {
         }
     }
 
+    /// Row-major strides, and the extent of elements with them from a storage's beginning on.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    #[inline]
+    pub(crate) fn row_major(sizes: &[i64], dtype: ScalarType) -> Result<(Dims, Self)> {
+        let mut strides = Dims::filled(1, sizes.len());
+        let (mut numel, mut is_usual) = (1_i64, true);
+        for (stride, &size) in strides.iter_mut().zip(sizes).rev() {
+            *stride = numel;
+            let (product, overflowed) = numel.overflowing_mul(size);
+            is_usual &= size > 0 && !overflowed;
+            numel = product;
+        }
+        match numel.checked_mul(dtype.element_size() as i64) {
+            Some(end_bytes) if is_usual => Ok((strides, Self { numel, end_bytes: end_bytes as usize })),
+            _ => {
+                let strides = shape::contiguous_strides(sizes)?;
+                let extent = Self::of_unusual(sizes, &strides, 0, dtype)?;
+                Ok((strides, extent))
+            }
+        }
+    }
+
     /// Without elements, or wrong.
     #[cold]
     fn of_unusual(sizes: &[i64], strides: &[i64], storage_offset: i64, dtype: ScalarType) -> Result<Self> {
@@ -82,6 +106,16 @@ impl Extent {
             return Err(out_of_bounds(extent.end_bytes, storage, sizes, strides, storage_offset, dtype));
         }
         Ok(extent)
+    }
+
+    /// That of a tensor, whose storage must have its elements still.
+    #[inline]
+    pub(crate) fn of_all(geometry: &Geometry, dtype: ScalarType) -> Result<Self> {
+        let Geometry { storage, sizes, strides, storage_offset, numel, end_bytes, .. } = geometry;
+        if *end_bytes > storage.nbytes() {
+            return Err(out_of_bounds(*end_bytes, storage, sizes, strides, *storage_offset, dtype));
+        }
+        Ok(Self { numel: *numel, end_bytes: *end_bytes })
     }
 }
 
@@ -153,6 +187,17 @@ impl Flags {
             4 | 5 => Self(Self::CONTIGUOUS | Self::DENSE | Self::of_rank_4_or_5(sizes, strides)),
             _ => Self(Self::CONTIGUOUS | Self::DENSE),
         }
+    }
+
+    /// Those of the same elements in other dimensions, or in another order of them: whether they lie densely stays.
+    #[inline]
+    pub(crate) fn rearranged(self, sizes: &[i64], strides: &[i64], numel: i64) -> Self {
+        let contiguous = shape::is_contiguous(sizes, strides, numel);
+        let mut flags = self.0 & Self::DENSE | if contiguous { Self::CONTIGUOUS } else { 0 };
+        if matches!(sizes.len(), 4 | 5) {
+            flags |= Self::of_rank_4_or_5(sizes, strides);
+        }
+        Self(flags)
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use c10_core::allocator::get_allocator;
 use c10_core::guard::OptionalDeviceGuard;
 use c10_core::hooks::require_hooks;
-use c10_core::in_place::new_in_place;
+use c10_core::shared::Shared;
 use c10_core::{Device, DeviceType, MemoryFormat, Scalar, ScalarType, Storage};
 
 use super::geometry::{Extent, Geometry};
@@ -51,8 +51,7 @@ impl New {
         let device = concrete(self.device)?;
         let keys = Tensor::keys_of(device);
         let Some(strides) = self.strides else {
-            let strides = shape::contiguous_strides(&self.sizes)?;
-            let extent = Extent::of(&self.sizes, &strides, 0, self.dtype)?;
+            let (strides, extent) = Extent::row_major(&self.sizes, self.dtype)?;
             let storage = new_storage(extent.end_bytes, device)?;
             let geometry = || Geometry::row_major(storage, self.sizes, strides, extent);
             return Ok(Tensor::made_of(geometry, self.dtype, device, keys));
@@ -141,7 +140,7 @@ impl Tensor {
     }
 
     /// A tensor of what `geometry` makes, in the place where it stays: see Note [Made in place] in
-    /// `c10_core::in_place`.
+    /// `c10_core::shared`.
     #[inline(always)]
     pub(crate) fn made_of(
         geometry: impl FnOnce() -> Geometry,
@@ -149,17 +148,23 @@ impl Tensor {
         device: Device,
         keys: DispatchKeySet,
     ) -> Self {
-        Self(new_in_place(|| TensorImpl::new(geometry(), dtype, device, keys)))
+        Self(Shared::new(|| TensorImpl::new(geometry(), dtype, device, keys)))
     }
 
     /// Another tensor on the storage of this one, with its dtype and keys: a view. It must be within the
     /// storage.
     #[inline]
     pub(crate) fn view_of(&self, sizes: Dims, strides: Dims, storage_offset: i64) -> Result<Self> {
-        let storage = self.storage();
-        let extent = Extent::within(&storage, &sizes, &strides, storage_offset, self.dtype())?;
-        let geometry = || Geometry::of_extent(storage, sizes, strides, storage_offset, extent);
-        Ok(Self::made_of(geometry, self.dtype(), self.device(), self.key_set()))
+        let own = self.geometry();
+        let extent = Extent::within(&own.storage, &sizes, &strides, storage_offset, self.dtype())?;
+        let geometry = || Geometry::of_extent(own.storage.clone(), sizes, strides, storage_offset, extent);
+        Ok(self.viewed(geometry))
+    }
+
+    /// A view with the geometry that `geometry` makes.
+    #[inline(always)]
+    pub(crate) fn viewed(&self, geometry: impl FnOnce() -> Geometry) -> Self {
+        Self::made_of(geometry, self.dtype(), self.device(), self.key_set())
     }
 
     /// A number as a tensor, of the widest dtype of its kind, that gives way to others in type promotion
@@ -176,10 +181,10 @@ impl Tensor {
     }
 
     /// The same tensor, counted as a number in type promotion.
-    fn into_wrapped_number(self) -> Result<Self> {
-        let mut tensor =
-            Arc::try_unwrap(self.0).map_err(|_| Error::invalid_argument("the tensor is in use by others"))?;
+    fn into_wrapped_number(mut self) -> Result<Self> {
+        let tensor = Shared::get_mut(&mut self.0)
+            .ok_or_else(|| Error::invalid_argument("the tensor is in use by others"))?;
         tensor.is_wrapped_number = true;
-        Ok(Self(Arc::new(tensor)))
+        Ok(self)
     }
 }

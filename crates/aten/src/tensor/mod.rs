@@ -22,8 +22,8 @@ mod operators;
 use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, Weak};
 
+use c10_core::shared::{Shared, WeakShared};
 use c10_core::{Device, MemoryFormat, ScalarType, Storage};
 
 pub use access_element::AccessElement;
@@ -37,7 +37,7 @@ pub use nested::Nested;
 pub use options::TensorOptions;
 
 pub(crate) use access::{Fresh, Plain, Read, Write, access, check_end, for_words};
-pub(crate) use geometry::Geometry;
+pub(crate) use geometry::{Extent, Geometry};
 pub(crate) use make::{New, default_dtype, dense_like};
 use tensor_impl::TensorImpl;
 
@@ -48,13 +48,13 @@ use crate::dispatch::{DispatchKey, DispatchKeySet};
 /// A clone is another handle on the same tensor. A view is another tensor on the same [`Storage`]. The
 /// undefined tensor is `Option::<Tensor>::None`, which takes no more room.
 #[derive(Clone)]
-pub struct Tensor(Arc<TensorImpl>);
+pub struct Tensor(Shared<TensorImpl>);
 
 const _: () = assert!(size_of::<Option<Tensor>>() == size_of::<usize>());
 
 /// A handle that does not keep the tensor alive (`c10::weak_intrusive_ptr<TensorImpl>`).
 #[derive(Clone)]
-pub struct WeakTensor(Weak<TensorImpl>);
+pub struct WeakTensor(WeakShared<TensorImpl>);
 
 impl Tensor {
     /// Sizes, strides, offset and storage, as they are at this moment.
@@ -179,7 +179,7 @@ impl Tensor {
     /// Whether two handles are of one tensor (`is_same`).
     #[inline]
     pub fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Shared::ptr_eq(&self.0, &other.0)
     }
 
     /// Whether two tensors share their storage (`is_alias_of`).
@@ -190,19 +190,19 @@ impl Tensor {
 
     /// How many handles there are (`use_count`). Stale at once if others clone or drop theirs.
     pub fn use_count(&self) -> usize {
-        Arc::strong_count(&self.0)
+        Shared::strong_count(&self.0)
     }
 
     /// The bytes of the whole storage of a tensor of the host, if this is the only handle on either and the
     /// tensor never changed.
     #[inline]
     pub(crate) fn unique_bytes(&mut self) -> Option<&mut [u8]> {
-        Arc::get_mut(&mut self.0).and_then(TensorImpl::unique_bytes)
+        Shared::get_mut(&mut self.0).and_then(TensorImpl::unique_bytes)
     }
 
     /// A handle that does not keep the tensor alive.
     pub fn downgrade(&self) -> WeakTensor {
-        WeakTensor(Arc::downgrade(&self.0))
+        WeakTensor(Shared::downgrade(&self.0))
     }
 
     /// What an autograd crate keeps with the tensor, if it keeps anything.
@@ -220,7 +220,7 @@ impl Tensor {
     /// Cheaper than [`autograd_meta_or_init`](Self::autograd_meta_or_init), which others may call at the same time.
     #[inline]
     pub fn set_autograd_meta(&mut self, make: impl FnOnce() -> Box<dyn AutogradMeta>) -> bool {
-        Arc::get_mut(&mut self.0).is_some_and(|this| this.set_autograd(make))
+        Shared::get_mut(&mut self.0).is_some_and(|this| this.set_autograd(make))
     }
 
     /// The tensor that this one is a view of, and is no view itself, if an autograd crate has
@@ -245,7 +245,7 @@ impl Tensor {
     /// Says that the tensor is a view of `base`, and how it was made. For autograd crates, of tensors that were
     /// just made: whether this is the only handle, and anything was done.
     pub fn set_view_base(&mut self, base: Self, mark: u8) -> bool {
-        let Some(this) = Arc::get_mut(&mut self.0) else { return false };
+        let Some(this) = Shared::get_mut(&mut self.0) else { return false };
         this.view_version = this.geometry().storage.version();
         (this.view_base, this.view_mark) = (Some(base), mark);
         true

@@ -7,6 +7,7 @@ use crate::shape::wrap_dim;
 impl Strided {
     /// `slice`: from `start` to before `end` by `step`, each counted from the end if negative, and cut to what
     /// is there.
+    #[inline]
     pub(crate) fn slice(mut self, dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<Self> {
         if self.rank() == 0 {
             return Err(Error::index("slice() cannot be applied to a 0-dim tensor."));

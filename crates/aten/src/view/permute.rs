@@ -29,6 +29,7 @@ impl Strided {
     }
 
     /// `transpose`: two dimensions change places. A 0-dim tensor has one dimension to change with itself.
+    #[inline]
     pub(crate) fn transpose(mut self, dim0: i64, dim1: i64) -> Result<Self> {
         let (a, b) = (wrap_dim(dim0, self.rank())?, wrap_dim(dim1, self.rank())?);
         if a != b {

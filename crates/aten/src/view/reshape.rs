@@ -2,13 +2,23 @@
 
 use super::Strided;
 use crate::error::{Error, ErrorKind, Result};
-use crate::shape::{infer_size, strides_in_shape, wrap_dim};
+use crate::shape::{contiguous_strides, infer_size, is_canonical, strides_in_shape, wrap_dim};
 use crate::tensor::Dims;
 
 impl Strided {
     /// `view`: another shape on the same elements, where their places allow it.
+    #[inline]
     pub(crate) fn reshaped(self, shape: &[i64], numel: i64) -> Result<Self> {
         let sizes = infer_size(shape, numel)?;
+        if numel > 0 && is_canonical(&self.sizes, &self.strides) {
+            let strides = contiguous_strides(&sizes)?;
+            return Ok(Self { sizes, strides, storage_offset: self.storage_offset });
+        }
+        self.split_or_joined(sizes)
+    }
+
+    #[inline(never)]
+    fn split_or_joined(self, sizes: Dims) -> Result<Self> {
         match strides_in_shape(&self.sizes, &self.strides, &sizes) {
             Some(strides) => Ok(Self { sizes, strides, storage_offset: self.storage_offset }),
             None => Err(Error::shape(

@@ -7,6 +7,7 @@ use crate::shape::{wrap_dim, wrap_dims};
 
 impl Strided {
     /// `select`: the place `index` of `dim`, counted from the end if negative.
+    #[inline]
     pub(crate) fn select(mut self, dim: i64, index: i64) -> Result<Self> {
         if self.rank() == 0 {
             return Err(Error::index("select() cannot be applied to a 0-dim tensor."));
@@ -14,14 +15,19 @@ impl Strided {
         let dim = wrap_dim(dim, self.rank())?;
         let size = self.sizes[dim];
         if index < -size || index >= size {
-            return Err(Error::index(format!(
-                "select(): index {index} out of range for tensor of size {:?} at dimension {dim}",
-                self.sizes
-            )));
+            return Err(self.no_such_place(dim, index));
         }
         self.advance(if index < 0 { index + size } else { index }, dim)?;
         self.remove(dim);
         Ok(self)
+    }
+
+    #[cold]
+    fn no_such_place(&self, dim: usize, index: i64) -> Error {
+        Error::index(format!(
+            "select(): index {index} out of range for tensor of size {:?} at dimension {dim}",
+            self.sizes
+        ))
     }
 
     /// `squeeze` of all dimensions.

@@ -17,16 +17,19 @@ pub(crate) struct FloatRange {
 }
 
 impl Real {
+    #[inline]
     pub(crate) fn to_f32(self) -> f32 {
         match self {
-            Self::Int(value) => value as f32,
+            // Machines convert what fits a word at once.
+            Self::Int(value) => i64::try_from(value).map_or_else(|_| value as f32, |value| value as f32),
             Self::Float(value) => value as f32,
         }
     }
 
+    #[inline]
     pub(crate) fn to_f64(self) -> f64 {
         match self {
-            Self::Int(value) => value as f64,
+            Self::Int(value) => i64::try_from(value).map_or_else(|_| value as f64, |value| value as f64),
             Self::Float(value) => value,
         }
     }

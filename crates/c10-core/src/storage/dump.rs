@@ -2,7 +2,6 @@
 //! where each live storage was made.
 
 use std::fmt;
-use std::sync::Arc;
 
 use super::Storage;
 use super::storage_impl::{COW, PENDING_READ, PENDING_WRITE, READ_ONLY, RELEASED, RESIZABLE};

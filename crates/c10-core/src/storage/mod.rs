@@ -3,7 +3,8 @@
 //!
 //! A storage has a size, an owner of its memory ([`DataPtr`]), perhaps an [`Allocator`] that more memory comes
 //! from, and an access lock: who touches its bytes holds [access](Access). Handles are counted by
-//! `std::sync::Arc`; with the last [`Storage`] the memory goes, whatever [`WeakStorage`]s remain.
+//! [`Shared`], and loom does not see the counts; with the last [`Storage`] the memory goes, whatever
+//! [`WeakStorage`]s remain.
 //!
 //! Two storages never reach the same bytes, unless they share them copy-on-write. What makes a storage of
 //! memory that it did not allocate is `unsafe` for that reason, among others.
@@ -18,15 +19,13 @@
 //! ```
 
 use std::fmt;
-// Not loom's `Arc`: it has no `Weak`. What depends on counts that loom should see counts for itself
-// (`cow::Share`).
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use crate::allocator::{Allocator, get_allocator};
 use crate::data_ptr::DataPtr;
 use crate::device::{Device, DeviceType};
 use crate::error::{Error, Result};
-use crate::in_place::new_in_place;
+use crate::shared::{Shared, WeakShared};
 
 mod access;
 mod copy_async;
@@ -42,7 +41,7 @@ mod resize;
 mod source;
 mod storage_impl;
 
-pub use access::{Access, AccessOptions, AccessSet, PendingUse, ReadGuard, ReadSet, WriteGuard};
+pub use access::{Access, AccessOptions, AccessSet, FewSet, PendingUse, ReadGuard, WriteGuard};
 pub use dump::{Layer, StorageDump};
 #[cfg(feature = "leak-tracking")]
 pub use dump::{capture_backtraces, live_storages};
@@ -54,11 +53,11 @@ use storage_impl::{READ_ONLY, RESIZABLE, StorageImpl};
 
 /// A shared handle on a piece of memory (`c10::Storage`). A clone is another handle on the same memory.
 #[derive(Clone)]
-pub struct Storage(Arc<StorageImpl>);
+pub struct Storage(Shared<StorageImpl>);
 
 /// A handle that does not keep the memory alive (`c10::weak_intrusive_ptr<StorageImpl>`).
 #[derive(Clone)]
-pub struct WeakStorage(Weak<StorageImpl>);
+pub struct WeakStorage(WeakShared<StorageImpl>);
 
 /// What a storage is told of memory that was allocated elsewhere.
 #[derive(Clone, Debug, Default)]
@@ -150,7 +149,7 @@ impl Storage {
         flags: u32,
         origin: Origin,
     ) -> Self {
-        let storage = new_in_place(|| StorageImpl::new(data_ptr, sizes, allocator, flags, origin));
+        let storage = Shared::new(|| StorageImpl::new(data_ptr, sizes, allocator, flags, origin));
         storage.origin.made(&storage);
         Self(storage)
     }
@@ -235,28 +234,28 @@ impl Storage {
     /// ```
     #[inline]
     pub fn unique_bytes(&mut self) -> Option<&mut [u8]> {
-        Arc::get_mut(&mut self.0).and_then(access::unique)
+        Shared::get_mut(&mut self.0).and_then(access::unique)
     }
 
     /// Whether two handles are of the same storage (`is_alias_of`).
     #[inline]
     pub fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Shared::ptr_eq(&self.0, &other.0)
     }
 
     /// How many [`Storage`] handles there are (`use_count`). Stale at once if others clone or drop theirs.
     pub fn use_count(&self) -> usize {
-        Arc::strong_count(&self.0)
+        Shared::strong_count(&self.0)
     }
 
     /// How many [`WeakStorage`] handles there are. Stale at once if others clone or drop theirs.
     pub fn weak_use_count(&self) -> usize {
-        Arc::weak_count(&self.0) - Origin::WEAK_HANDLES
+        Shared::weak_count(&self.0) - Origin::WEAK_HANDLES
     }
 
     /// A handle that does not keep the memory alive.
     pub fn downgrade(&self) -> WeakStorage {
-        WeakStorage(Arc::downgrade(&self.0))
+        WeakStorage(Shared::downgrade(&self.0))
     }
 }
 

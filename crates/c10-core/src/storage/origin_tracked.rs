@@ -3,15 +3,16 @@
 use std::backtrace::Backtrace;
 use std::collections::BTreeMap;
 use std::panic::Location;
-use std::sync::{PoisonError, Weak};
+use std::sync::PoisonError;
 
-use super::{Arc, StorageDump};
+use super::StorageDump;
+use crate::shared::{Shared, WeakShared};
 use crate::storage::Storage;
 use crate::storage::storage_impl::StorageImpl;
 use crate::sync::global::Mutex;
 use crate::sync::global::atomic::{AtomicBool, AtomicU64, Ordering};
 
-static LIVE: Mutex<BTreeMap<u64, Weak<StorageImpl>>> = Mutex::new(BTreeMap::new());
+static LIVE: Mutex<BTreeMap<u64, WeakShared<StorageImpl>>> = Mutex::new(BTreeMap::new());
 static NEXT: AtomicU64 = AtomicU64::new(0);
 static BACKTRACES: AtomicBool = AtomicBool::new(false);
 
@@ -26,7 +27,7 @@ pub fn live_storages() -> Vec<StorageDump> {
     // Handles are upgraded under the lock and dropped after it: the last one frees memory.
     let live: Vec<_> = {
         let list = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
-        list.values().filter_map(Weak::upgrade).map(Storage).collect()
+        list.values().filter_map(WeakShared::upgrade).map(Storage).collect()
     };
     live.iter()
         .map(|storage| {
@@ -59,9 +60,9 @@ impl Origin {
         }
     }
 
-    pub(in crate::storage) fn made(&self, storage: &Arc<StorageImpl>) {
+    pub(in crate::storage) fn made(&self, storage: &Shared<StorageImpl>) {
         let mut live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
-        live.insert(self.id, Arc::downgrade(storage));
+        live.insert(self.id, Shared::downgrade(storage));
     }
 
     pub(super) fn made_at(&self) -> Option<String> {

@@ -1,6 +1,6 @@
 //! Where a storage was made, without the feature `leak-tracking`: not remembered.
 
-use super::Arc;
+use crate::shared::Shared;
 use crate::storage::storage_impl::StorageImpl;
 
 #[derive(Debug)]
@@ -14,7 +14,7 @@ impl Origin {
         Self
     }
 
-    pub(in crate::storage) fn made(&self, _storage: &Arc<StorageImpl>) {}
+    pub(in crate::storage) fn made(&self, _storage: &Shared<StorageImpl>) {}
 
     pub(super) fn made_at(&self) -> Option<String> {
         None

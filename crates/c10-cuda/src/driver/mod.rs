@@ -379,7 +379,7 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync + 'static {
     fn import_memory(&self, device: DeviceIndex, handle: &IpcHandle) -> Result<PhysHandle>;
 
     /// Makes an event known to other processes (`cuIpcGetEventHandle`). It was made
-    /// [`interprocess`](EventFlags::interprocess); else [`Status::InvalidValue`].
+    /// [`interprocess`](EventFlags::interprocess); else [`Status::InvalidHandle`] or [`Status::InvalidValue`].
     fn event_export(&self, event: EventHandle) -> Result<IpcHandle>;
     /// Another process's event, to be recorded, waited for and [destroyed](Self::event_destroy) as an own one
     /// (`cuIpcOpenEventHandle`).

@@ -59,8 +59,16 @@ impl Around for View {
     const BELOW: DispatchKeySet = DispatchKeySet::full_after(DispatchKey::AdInplaceOrView);
 
     #[inline]
-    fn concerns(_: &Tensor) -> bool {
-        true
+    fn concerns(tensor: &Tensor) -> bool {
+        recording::concerns(tensor)
+    }
+
+    // A view of what needs no gradient is one all the same: its base may be written with what needs one.
+    const MARKS: bool = true;
+
+    #[inline]
+    fn mark(&self, of: &Tensor, made: &mut Tensor) {
+        view_track::link(made, of, self.creation());
     }
 
     fn before(
@@ -86,13 +94,19 @@ impl Around for View {
         arguments: Arguments<'_>,
         results: &mut Results<'_>,
     ) -> Result<()> {
-        let creation = match (is_grad_enabled(), self.is_multiple) {
+        link(arguments, results, self.creation());
+        if *is_recorded { record(self.formula, recording, results) } else { Ok(()) }
+    }
+}
+
+impl View {
+    #[inline]
+    fn creation(&self) -> Creation {
+        match (is_grad_enabled(), self.is_multiple) {
             (false, _) => Creation::NoGradMode,
             (true, true) => Creation::MultiOutput,
             (true, false) => Creation::Default,
-        };
-        link(arguments, results, creation);
-        if *is_recorded { record(self.formula, recording, results) } else { Ok(()) }
+        }
     }
 }
 

@@ -15,17 +15,17 @@
 //!   back in between, the lock is given back and all begins anew.
 
 mod few;
+mod few_set;
 mod guard;
 mod held;
 mod lock;
 mod pending;
-mod read_few;
 mod set;
 mod view;
 
+pub use few_set::FewSet;
 pub use guard::{ReadGuard, WriteGuard};
 pub use pending::PendingUse;
-pub use read_few::ReadSet;
 pub use set::{Access, AccessOptions, AccessSet};
 
 pub(crate) use held::may_wait;

@@ -1,0 +1,259 @@
+#![expect(unsafe_code, reason = "shares pointers of one walk among threads")]
+//! [`Flat`]: the operands of most operators, which are of one shape, dtype, device and dense layout, beside a number.
+//! They are walked as one dimension: nothing has to be compared dimension by dimension, and little is kept of them.
+//!
+//! What is planned here, `plan` would plan with the same result; what is not so simple is left to it.
+
+use std::borrow::Cow;
+
+use c10_core::storage::{Access, AccessOptions};
+use c10_core::{Scalar, ScalarType};
+use smallvec::SmallVec;
+
+use super::loops::number_bytes;
+use super::operand::Bytes;
+use super::run::{GRAIN_SIZE, Row, first_in};
+use super::{Config, Input, TensorIter};
+use crate::error::Result;
+use crate::ops::{Dest, Made};
+use crate::parallel::parallel_for;
+use crate::tensor::{Geometry, Tensor, dense_like};
+
+/// How many operands there are at most.
+const FEW: usize = 4;
+
+/// One output and a few inputs that are walked in the order in which they lie. The output is first.
+#[derive(Debug)]
+pub(super) struct Flat<'a> {
+    count: usize,
+    numel: usize,
+    dtypes: [ScalarType; FEW],
+    /// Where tensors of the caller lie. A fresh output and the number have none.
+    given: [Option<&'a Geometry>; FEW],
+    number: Bytes,
+    /// The output, if none was given: nobody else has it.
+    fresh: Option<Tensor>,
+}
+
+/// Plans `iter`, which is empty, if the operands are of the simple kind. It is filled where it is, since it
+/// is large to move.
+pub(super) fn plan<'a>(
+    iter: &mut TensorIter<'a>,
+    dests: &[Dest<'a>],
+    inputs: &[Input<'a>],
+    config: Config,
+) -> Result<bool> {
+    let [dest] = dests else { return Ok(false) };
+    let Some(first) = first_tensor(inputs) else { return Ok(false) };
+    let Some(geometry) = unchanged(first) else { return Ok(false) };
+    let common = first.dtype();
+    if inputs.len() >= FEW
+        || first.is_wrapped_number()
+        || first.has_math_bits()
+        || !geometry.flags.is_non_overlapping_and_dense()
+        || (config.integers_to_float && common.is_integral(true))
+    {
+        return Ok(false);
+    }
+    let output_dtype = config.output_dtype.unwrap_or(common);
+    let mut flat = Flat {
+        count: inputs.len() + 1,
+        numel: geometry.numel as usize,
+        dtypes: [output_dtype; FEW],
+        given: [None; FEW],
+        number: Bytes([0; 16]),
+        fresh: None,
+    };
+    if !flat.read(inputs, first, geometry, config)? {
+        return Ok(false);
+    }
+    // What is walked is what was looked at: a tensor that another thread has changed since then is not.
+    match dest.given() {
+        None => flat.fresh = Some(dense_like(geometry, output_dtype, first.device())?),
+        Some(given) => match unchanged(given) {
+            Some(written) if is_writable(given, written, first, geometry, inputs, output_dtype, config) => {
+                flat.dtypes[0] = given.dtype();
+                flat.given[0] = Some(written);
+            }
+            _ => return Ok(false),
+        },
+    }
+    iter.flat = Some(flat);
+    iter.outputs = 1;
+    iter.numel = geometry.numel;
+    iter.device = first.device();
+    iter.common_dtype = common;
+    Ok(true)
+}
+
+/// A tensor that takes part in promotion.
+#[inline]
+fn first_tensor<'a>(inputs: &[Input<'a>]) -> Option<&'a Tensor> {
+    inputs.iter().find_map(|input| match input {
+        Input::Tensor(tensor) => Some(*tensor),
+        _ => None,
+    })
+}
+
+#[inline]
+fn unchanged(tensor: &Tensor) -> Option<&Geometry> {
+    match tensor.geometry() {
+        Cow::Borrowed(geometry) => Some(geometry),
+        Cow::Owned(_) => None,
+    }
+}
+
+/// Whether the common dtype of a tensor and a number is the tensor's, by its category alone.
+fn keeps_dtype(number: Scalar, dtype: ScalarType) -> bool {
+    if number.is_complex() {
+        return dtype.is_complex();
+    }
+    if number.is_integral(false) {
+        return dtype != ScalarType::Bool;
+    }
+    number.is_bool() || dtype.is_floating_point() || dtype.is_complex()
+}
+
+#[inline]
+fn same_layout(a: &Geometry, b: &Geometry) -> bool {
+    let contiguous = |g: &Geometry| g.flags.is_contiguous(c10_core::MemoryFormat::Contiguous);
+    a.sizes == b.sizes && ((contiguous(a) && contiguous(b)) || a.strides == b.strides)
+}
+
+/// Whether the loop can write to a given tensor, which lies at `written`, as it is.
+fn is_writable(
+    given: &Tensor,
+    written: &Geometry,
+    first: &Tensor,
+    geometry: &Geometry,
+    inputs: &[Input<'_>],
+    dtype: ScalarType,
+    config: Config,
+) -> bool {
+    let own_dtype = !config.promote && !config.same_dtypes;
+    if (!own_dtype && given.dtype() != dtype) || given.device() != first.device() || given.has_math_bits() {
+        return false;
+    }
+    let apart = |input: &Input<'_>| match input {
+        Input::Number(_) => true,
+        Input::Tensor(tensor) | Input::Uncast(tensor) => {
+            tensor.is_same(given)
+                || unchanged(tensor).is_some_and(|read| !read.storage.is_same(&written.storage))
+        }
+    };
+    (given.is_same(first) || same_layout(geometry, written)) && inputs.iter().all(apart)
+}
+
+impl<'a> Flat<'a> {
+    /// Takes the inputs, if each is walked as `first` is and needs no cast.
+    #[inline]
+    fn read(
+        &mut self,
+        inputs: &[Input<'a>],
+        first: &'a Tensor,
+        geometry: &'a Geometry,
+        config: Config,
+    ) -> Result<bool> {
+        let mut has_number = false;
+        for (at, input) in inputs.iter().enumerate() {
+            let (tensor, own_dtype) = match *input {
+                Input::Number(number) => {
+                    if !config.promote || has_number || !keeps_dtype(number, first.dtype()) {
+                        return Ok(false);
+                    }
+                    has_number = true;
+                    self.number = Bytes(number_bytes(number, first.dtype())?);
+                    self.dtypes[at + 1] = first.dtype();
+                    continue;
+                }
+                Input::Tensor(tensor) => (tensor, !config.promote && !config.same_dtypes),
+                Input::Uncast(tensor) => (tensor, true),
+            };
+            let lies = if tensor.is_same(first) {
+                geometry
+            } else {
+                let Some(other) = unchanged(tensor) else { return Ok(false) };
+                let is_alike = (own_dtype || tensor.dtype() == first.dtype())
+                    && !tensor.is_wrapped_number()
+                    && !tensor.has_math_bits()
+                    && tensor.device() == first.device()
+                    && same_layout(geometry, other);
+                if !is_alike {
+                    return Ok(false);
+                }
+                other
+            };
+            self.dtypes[at + 1] = tensor.dtype();
+            self.given[at + 1] = Some(lies);
+        }
+        Ok(true)
+    }
+
+    #[inline]
+    pub(super) fn dtype(&self, i: usize) -> ScalarType {
+        self.dtypes[i]
+    }
+
+    #[inline]
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// What became of the output. There is none afterwards.
+    #[inline]
+    pub(super) fn finish(&mut self) -> Made {
+        self.fresh.take().map_or_else(Made::written, Made::new)
+    }
+
+    /// Calls `row` with all elements, with access to all operands: at once, or part by part if there are many.
+    pub(super) fn walk(&self, counts_writes: bool, row: Row<'_>) -> Result<()> {
+        let read = self.given[1..].iter().flatten().map(|geometry| &geometry.storage);
+        let written = self.given[0].map(|geometry| &geometry.storage);
+        if let Some(_access) = Access::try_few(read.clone(), written, counts_writes) {
+            return self.walk_locked(row);
+        }
+        let read: SmallVec<[_; FEW]> = read.collect();
+        let options = AccessOptions { bump_version: counts_writes, host: true };
+        // Held until the walk is over. A fresh output is this thread's alone.
+        let _access = Access::acquire_with(&read, written.as_slice(), options)?;
+        self.walk_locked(row)
+    }
+
+    #[inline]
+    fn walk_locked(&self, row: Row<'_>) -> Result<()> {
+        let mut pointers = [std::ptr::null_mut(); FEW];
+        let mut strides = [0; FEW];
+        for i in 0..self.count.min(FEW) {
+            let fresh = if i == 0 { self.fresh.as_ref().map(Tensor::geometry) } else { None };
+            let Some(geometry) = self.given[i].or(fresh.as_deref()) else {
+                pointers[i] = self.number.0.as_ptr().cast_mut();
+                continue;
+            };
+            let element = self.dtypes[i].element_size();
+            pointers[i] =
+                first_in(&geometry.storage, geometry.storage_offset as usize * element, geometry.end_bytes)?;
+            strides[i] = element as i64;
+        }
+        let (first, strides) = (First(pointers), &strides[..self.count]);
+        if self.numel < 2 * GRAIN_SIZE {
+            row(&first.0[..self.count], strides, self.numel as i64);
+            return Ok(());
+        }
+        // No two threads meet: what is written is dense, and what is read is the same elements, or elsewhere.
+        let first = &first;
+        parallel_for(0..self.numel, GRAIN_SIZE, |range| {
+            let mut pointers = first.0;
+            for (pointer, stride) in pointers.iter_mut().zip(strides) {
+                *pointer = pointer.wrapping_add(range.start * *stride as usize);
+            }
+            row(&pointers[..self.count], strides, range.len() as i64);
+        });
+        Ok(())
+    }
+}
+
+/// Where the operands begin.
+struct First([*mut u8; FEW]);
+
+// SAFETY: pointers are only numbers here; whoever follows them answers for that.
+unsafe impl Sync for First {}
