@@ -47,7 +47,7 @@ enum Command {
     Instructions,
     /// Runs the recorded calls of PyTorch's operators, and writes down which pass and which operators there are
     Conformance,
-    /// Makes the stand-in of the CUDA driver
+    /// Makes the stand-in of the CUDA driver, or the package for a machine with a GPU
     #[command(subcommand)]
     Cuda(cuda::Args),
     /// Compares the caching allocator with PyTorch's own on random traces

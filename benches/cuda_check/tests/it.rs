@@ -51,6 +51,20 @@ fn a_short_stress_is_well() {
     }
 }
 
+/// Between processes nothing may be left out: over the stand-in no system keeps them apart.
+#[test]
+fn two_processes_share() {
+    let Some(facts) = facts() else { return };
+    let ipc = cuda_check(&["ipc"]);
+    let (printed, errors) = (String::from_utf8(ipc.stdout).unwrap(), String::from_utf8(ipc.stderr).unwrap());
+    assert!(ipc.status.success(), "{errors}");
+    for kind in ["plain", "expandable"] {
+        let shared = format!("fact\t{kind} segments\tshared, written by both, closed");
+        let said = printed.lines().any(|line| line.starts_with(&shared));
+        assert!(said || !facts.contains("Simulated device"), "{printed}");
+    }
+}
+
 /// A stress that sees nothing would say nothing of the allocator.
 #[test]
 fn the_stress_finds_what_the_allocator_was_not_told() {

@@ -1,5 +1,9 @@
 /* What the stand-in for CUDA's driver offers beside CUDA's functions. Programs that may run on a real driver find these
- * by dlsym, and know by that that it is the stand-in. */
+ * by dlsym, and know by that that it is the stand-in.
+ *
+ * Until a reset the machine is as the environment says: CUDA_STANDIN_DEVICES devices (1) with CUDA_STANDIN_BYTES bytes
+ * each (4 GiB), and work runs as CUDA_STANDIN_COMPLETION says: eager, when it is issued (the default); manual, when it
+ * is waited for; seeded:N, as the seed N decides. What is no such value is as by default. */
 #ifndef CUDA_STANDIN_H
 #define CUDA_STANDIN_H
 
@@ -28,8 +32,8 @@ uint64_t cuda_standin_swept_handles(void);
  * gives `result`, once. 0 says that it will; UINT32_MAX, that there is no such function. */
 uint32_t cuda_standin_fail(const char *call, uint64_t nth, uint32_t result);
 
-/* No call fails any more because it was told to. */
-void cuda_standin_fail_clear(void);
+/* No call fails any more because it was told to. The result is how many failures there were still to come. */
+uint64_t cuda_standin_fail_clear(void);
 
 /* Until the contexts of a device have ended, every call in them fails with `result`, which is one of those from which
  * CUDA does not recover (700, 719, 214, ...). 0 says that it is so. */

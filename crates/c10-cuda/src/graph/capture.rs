@@ -152,6 +152,18 @@ impl GraphCapture<'_> {
         Ok(graph)
     }
 
+    /// Ends what the driver still captures, if it did nothing when it was told to end it.
+    #[cold]
+    fn abandon(&self) {
+        let runtime = self.allocator.runtime();
+        let driver = runtime.driver();
+        if !matches!(driver.capture_state(self.stream), Ok(CaptureState::None))
+            && let Ok(graph) = driver.stream_end_capture(self.stream)
+        {
+            runtime.note(driver.graph_destroy(graph));
+        }
+    }
+
     /// Ends the capture on all sides, whatever happens. The use of the pools is the graph's, and goes where there is
     /// none.
     fn close(&mut self) -> Result<CudaGraph> {
@@ -159,6 +171,9 @@ impl GraphCapture<'_> {
         let (allocator, device) = (self.allocator, self.stream.device);
         let driver = allocator.runtime().driver();
         let ended = driver.stream_end_capture(self.stream).map_err(Error::from);
+        if ended.is_err() {
+            self.abandon();
+        }
         let draws: GraphDraws = self.draws.end(self.number);
         let mut pools = vec![self.pool];
         pools.extend(allocator.take_retained(device, self.number));

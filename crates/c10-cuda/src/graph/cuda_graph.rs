@@ -127,8 +127,13 @@ impl CudaGraph {
     /// The same, and lets what was recorded go.
     pub(super) fn instantiate_only(&mut self) -> Result<()> {
         self.instantiate()?;
-        let graph = self.captured.as_mut().and_then(|captured| captured.graph.take());
-        graph.map_or(Ok(()), |graph| Ok(self.allocator.runtime().driver().graph_destroy(graph)?))
+        let Some(captured) = &mut self.captured else { return Ok(()) };
+        if let Some(graph) = captured.graph {
+            self.allocator.runtime().driver().graph_destroy(graph)?;
+        }
+        // One that the driver does not let go is there for the drop, which asks again.
+        captured.graph = None;
+        Ok(())
     }
 
     /// Runs the graph, in the order of the current stream of its device (`replay`).

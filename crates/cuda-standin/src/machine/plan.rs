@@ -22,8 +22,9 @@ impl Plan {
         self.due.push(Due { call: call.to_owned(), in_calls: nth.max(1), result });
     }
 
-    pub(crate) fn clear(&mut self) {
-        self.due.clear();
+    /// Nothing fails any more; how many there were that would have.
+    pub(crate) fn clear(&mut self) -> u64 {
+        self.due.drain(..).count() as u64
     }
 
     /// A call is made: why it fails, if it does. All that wait for the name count it, and the first to come due

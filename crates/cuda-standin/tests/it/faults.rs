@@ -12,8 +12,9 @@ fn a_call_fails_once_where_it_was_told_to() {
     assert_eq!(call!(cuMemAlloc_v2(&mut 0 => *mut u64, 64 => usize)), OUT_OF_MEMORY);
     let third = rig.malloc(64);
     rig.fail("cuMemFree_v2", 1, 999);
-    let clear: extern "C" fn() = function("cuda_standin_fail_clear");
-    clear();
+    let clear: extern "C" fn() -> u64 = function("cuda_standin_fail_clear");
+    assert_eq!(clear(), 1, "one was still to come");
+    assert_eq!(clear(), 0);
     rig.free(first);
     rig.free(third);
     let fail: extern "C" fn(*const c_char, u64, u32) -> u32 = function("cuda_standin_fail");

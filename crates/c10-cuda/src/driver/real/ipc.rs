@@ -227,15 +227,14 @@ mod files {
                 // SAFETY: there is room for one handle; the file is open, and CUDA checks that it is such a one.
                 check(unsafe { (symbols.mem_import)(&mut raw, at, POSIX_FILE_DESCRIPTOR) })?;
                 // The devices of another process may be numbered in another way.
-                let on_it =
-                    location_of(symbols, raw).is_ok_and(|at| at == MemLocation::device(known.ordinal));
+                let location = location_of(symbols, raw);
                 let memory = PhysHandle { device, raw, bytes };
-                if on_it && self.note_physical(memory) {
+                if location == Ok(MemLocation::device(known.ordinal)) && self.note_physical(memory) {
                     return Ok(memory);
                 }
                 // SAFETY: the handle was just made, and nobody else has it.
                 check(unsafe { (symbols.mem_release)(raw) })?;
-                Err(Status::InvalidHandle)
+                Err(location.err().unwrap_or(Status::InvalidHandle))
             });
             imported.map_err(plain)
         }

@@ -9,7 +9,7 @@ use crate::support::{MIB, fill, read};
 const SETTINGS: [&str; 4] =
     ["", "expandable_segments:True", "backend:cudaMallocAsync", "max_split_size_mb:20"];
 
-fn at(ptr: &c10_core::DataPtr) -> DevicePtr {
+pub(super) fn at(ptr: &c10_core::DataPtr) -> DevicePtr {
     DevicePtr(ptr.as_ptr().addr() as u64)
 }
 

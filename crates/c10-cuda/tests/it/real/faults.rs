@@ -1,8 +1,11 @@
 //! Failures of CUDA's functions, one by one, through the FFI: each is told as it is, and leaves nothing behind.
 
-use c10_cuda::driver::{CaptureMode, DevicePtr, Driver, EventFlags, Result, Status, StreamHandle, VaRange};
+use c10_cuda::driver::{
+    CaptureMode, DevicePtr, Driver, EventFlags, EventHandle, Result, Status, StreamHandle, VaRange,
+};
 
 use super::RealRig;
+use super::standin::Control;
 use crate::graph_rules::start;
 use crate::module_rules::{call, unload};
 use crate::support::{Download, MIB, copy, fill, free, free_async, free_range, host_free, unmap, upload};
@@ -10,21 +13,25 @@ use crate::support::{Download, MIB, copy, fill, free, free_async, free_range, ho
 const S0: StreamHandle = StreamHandle::default_of(0);
 const OUT_OF_MEMORY: u32 = 2;
 
+/// What each function fails with: what CUDA says, and what we say.
+pub(super) const FAILURES: [(u32, Status); 2] =
+    [(OUT_OF_MEMORY, Status::OutOfMemory), (999, Status::Other(999))];
+
 /// Runs the first call, and then the second whatever the first said: it works, for the fault is over.
-fn ended<T>(first: Result<T>, second: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(super) fn ended<T>(first: Result<T>, second: impl FnOnce() -> Result<T>) -> Result<T> {
     if first.is_err() {
         second().unwrap();
     }
     first
 }
 
-fn with_stream(d: &dyn Driver, work: impl FnOnce(StreamHandle) -> Result<()>) -> Result<()> {
+pub(super) fn with_stream(d: &dyn Driver, work: impl FnOnce(StreamHandle) -> Result<()>) -> Result<()> {
     let stream = d.stream_create(0, 0)?;
     let done = work(stream);
     done.and(ended(d.stream_destroy(stream), || d.stream_destroy(stream)))
 }
 
-fn with_memory(d: &dyn Driver, work: impl FnOnce(DevicePtr) -> Result<()>) -> Result<()> {
+pub(super) fn with_memory(d: &dyn Driver, work: impl FnOnce(DevicePtr) -> Result<()>) -> Result<()> {
     let ptr = d.malloc(0, 4096)?;
     let done = work(ptr);
     done.and(ended(free(d, ptr), || free(d, ptr)))
@@ -37,8 +44,12 @@ fn with_range(d: &dyn Driver, work: impl FnOnce(VaRange, u64) -> Result<()>) -> 
     done.and(ended(free_range(d, range), || free_range(d, range)))
 }
 
-fn with_event(d: &dyn Driver, work: impl FnOnce(c10_cuda::driver::EventHandle) -> Result<()>) -> Result<()> {
-    let event = d.event_create(0, EventFlags { timing: true, ..EventFlags::default() })?;
+pub(super) fn with_event(
+    d: &dyn Driver,
+    flags: EventFlags,
+    work: impl FnOnce(EventHandle) -> Result<()>,
+) -> Result<()> {
+    let event = d.event_create(0, flags)?;
     let done = work(event);
     done.and(ended(d.event_destroy(event), || d.event_destroy(event)))
 }
@@ -111,8 +122,9 @@ fn copies(d: &dyn Driver) -> Result<()> {
 }
 
 fn events(d: &dyn Driver) -> Result<()> {
-    with_event(d, |start| {
-        with_event(d, |end| {
+    let timed = EventFlags { timing: true, ..EventFlags::default() };
+    with_event(d, timed, |start| {
+        with_event(d, timed, |end| {
             d.event_record(start, S0)?;
             d.event_record_external(end, S0)?;
             d.stream_wait_event(S0, end)?;
@@ -124,7 +136,7 @@ fn events(d: &dyn Driver) -> Result<()> {
 }
 
 /// A piece of work that gives everything back, also where a part of it fails.
-type Work = fn(&RealRig) -> Result<()>;
+pub(super) type Work = fn(&RealRig) -> Result<()>;
 
 /// Pieces of work, and the functions of CUDA's that each calls.
 const WORK: [(Work, &[&str]); 9] = [
@@ -206,17 +218,22 @@ fn a_failure_of_any_function_is_told_and_leaves_nothing_behind() {
     let Some((rig, control)) = RealRig::over_standin(1) else { return };
     for (work, functions) in WORK {
         work(&rig).unwrap();
-        for &function in functions {
-            for (number, status) in [(OUT_OF_MEMORY, Status::OutOfMemory), (999, Status::Other(999))] {
-                // The first of these is for the record, and may fail.
-                let nth = if function == "cuStreamGetCaptureInfo_v2" { 2 } else { 1 };
-                control.fail(function, nth, number);
-                let failed = work(&rig).expect_err(function);
-                assert_eq!((failed.status, failed.device), (status, 0), "{function}");
-                assert_eq!(control.live_handles(), 0, "{function} left something behind");
-                work(&rig).unwrap_or_else(|error| panic!("after a failure of {function}: {error}"));
-            }
+        for function in functions {
+            strike(&rig, &control, work, function);
         }
+    }
+}
+
+/// A function that the work calls fails, once in each way.
+pub(super) fn strike(rig: &RealRig, control: &Control, work: Work, function: &str) {
+    for (number, status) in FAILURES {
+        // The first of these is for the record, and may fail.
+        let nth = if function == "cuStreamGetCaptureInfo_v2" { 2 } else { 1 };
+        control.fail(function, nth, number);
+        let failed = work(rig).expect_err(function);
+        assert_eq!((failed.status, failed.device), (status, 0), "{function}");
+        assert_eq!(control.live_handles(), 0, "{function} left something behind");
+        work(rig).unwrap_or_else(|error| panic!("after a failure of {function}: {error}"));
     }
 }
 
@@ -268,6 +285,27 @@ fn a_failure_that_nobody_was_told_of_is_told_next() {
     let ptr = rig.malloc(0, 64).unwrap();
     assert_eq!(rig.malloc(0, 64).unwrap_err().status, Status::Other(999));
     free(&*rig, ptr).unwrap();
+}
+
+/// These are kept once they are known.
+#[test]
+fn what_a_device_is_asked_once_is_asked_again_where_it_failed() {
+    type Question = fn(&RealRig) -> Result<()>;
+    let questions: [(&str, Question); 2] = [
+        ("cuMemGetAllocationGranularity", |rig| rig.granularity(0).map(drop)),
+        ("cuCtxGetStreamPriorityRange", |rig| rig.stream_priority_range(0).map(drop)),
+    ];
+    for (function, ask) in questions {
+        for (number, status) in FAILURES {
+            let Some((rig, control)) = RealRig::over_standin(1) else { return };
+            control.fail(function, 1, number);
+            assert_eq!(ask(&rig).unwrap_err().status, status, "{function}");
+            ask(&rig).unwrap();
+            let before = control.calls();
+            ask(&rig).unwrap();
+            assert_eq!(control.calls(), before, "{function} was answered");
+        }
+    }
 }
 
 #[test]

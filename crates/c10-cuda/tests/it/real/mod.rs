@@ -8,12 +8,15 @@ mod standin;
 
 mod adopted;
 mod allocator;
+mod allocator_faults;
 mod contexts;
 mod faults;
+mod faults_of_sharing;
 mod images;
 mod kernels;
 mod library;
 mod memory_of_others;
+mod peers;
 mod rules;
 mod threads;
 

@@ -11,8 +11,13 @@ use super::standin::Completion;
 use crate::driver_rules::hold_on;
 
 /// Holds the rules to drivers, each on a machine of its own, which is left as it was.
-fn hold(devices: DeviceIndex, completion: Completion, wrap: impl Fn(Arc<dyn Driver>) -> Arc<dyn Driver>) {
-    let Some(first) = RealRig::with(devices, completion) else { return };
+/// Gives nothing, and has said so, where there is no such driver.
+fn hold(
+    devices: DeviceIndex,
+    completion: Completion,
+    wrap: impl Fn(Arc<dyn Driver>) -> Arc<dyn Driver>,
+) -> Option<()> {
+    let first = RealRig::with(devices, completion)?;
     let image = first.image();
     let rig = RefCell::new(Some(first));
     hold_on(image, false, &|| {
@@ -23,18 +28,24 @@ fn hold(devices: DeviceIndex, completion: Completion, wrap: impl Fn(Arc<dyn Driv
         rig.replace(Some(next));
         driver
     });
+    Some(())
+}
+
+/// Both ways in which the stand-in completes work; a test that is skipped says so once.
+fn hold_both(devices: DeviceIndex) {
+    if hold(devices, Completion::Eager, |driver| driver).is_some() {
+        hold(devices, Completion::Manual, |driver| driver);
+    }
 }
 
 #[test]
 fn the_real_driver_keeps_the_rules() {
-    hold(1, Completion::Eager, |driver| driver);
-    hold(1, Completion::Manual, |driver| driver);
+    hold_both(1);
 }
 
 #[test]
 fn two_real_devices_keep_the_rules() {
-    hold(2, Completion::Eager, |driver| driver);
-    hold(2, Completion::Manual, |driver| driver);
+    hold_both(2);
 }
 
 #[test]

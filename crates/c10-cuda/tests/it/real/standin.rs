@@ -63,7 +63,7 @@ pub(crate) struct Control {
     live_contexts: unsafe extern "C" fn() -> u64,
     swept_handles: unsafe extern "C" fn() -> u64,
     fail: unsafe extern "C" fn(*const c_char, u64, u32) -> u32,
-    fail_clear: unsafe extern "C" fn(),
+    fail_clear: unsafe extern "C" fn() -> u64,
     lose: unsafe extern "C" fn(u32, u32) -> u32,
     calls: unsafe extern "C" fn() -> u64,
 }
@@ -101,10 +101,10 @@ impl Control {
         assert_eq!(unsafe { (self.fail)(name.as_ptr(), nth, result) }, 0, "{call} is none of the stand-in's");
     }
 
-    /// No call fails any more.
-    pub(crate) fn fail_clear(&self) {
+    /// No call fails any more; how many failures were still to come.
+    pub(crate) fn fail_clear(&self) -> u64 {
         // SAFETY: the function takes nothing.
-        unsafe { (self.fail_clear)() };
+        unsafe { (self.fail_clear)() }
     }
 
     /// The device answers everything with this from now on.
