@@ -1,13 +1,12 @@
 //! Every part, each a process of its own with a limit of time.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::thread;
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
 
+use crate::process::{Ended, output_within};
 use crate::report::{Outcome, Report};
 
 /// What is run.
@@ -16,7 +15,7 @@ pub(crate) struct Args {
     /// Little of everything, to see that it runs
     #[arg(long)]
     short: bool,
-    /// Where results.json goes
+    /// Where results.json and oom.pickle, the snapshot of an example, go
     #[arg(long, default_value = ".")]
     results: PathBuf,
 }
@@ -30,33 +29,49 @@ struct Part {
 }
 
 /// The examples of the package, which say at their end that all is right.
-const EXAMPLES: [&str; 5] = ["overlap", "graph", "out_of_memory", "snapshot_at_oom", "cudarc_interop"];
+const EXAMPLES: [&str; 3] = ["overlap", "graph", "out_of_memory"];
 
-/// Runs all parts, one after the other; none stops the rest. Gives 0 when all are well, and 2 when there is nothing to
-/// run them on.
+/// The most time that all parts take together.
+const LIMIT: Duration = Duration::from_secs(5 * 60);
+/// How `facts` ends where there is no driver.
+pub(crate) const NO_DRIVER: u8 = 2;
+
+/// Runs all parts, one after the other; none stops the rest, and what has come is written after each. Gives 0 when all
+/// are well, 2 when there is no driver to run them on, and else 1.
 pub(crate) fn run(args: &Args) -> ExitCode {
+    let until = Instant::now() + LIMIT;
     let Some(folder) = std::env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_owned)) else {
         eprintln!("error: this program does not know where it is");
-        return ExitCode::from(2);
+        return ExitCode::FAILURE;
     };
-    let mut report = Report::default();
-    let facts = part("facts", &folder.join("cuda-check"), &["facts"], 60);
-    report.add(run_part(&facts));
-    report.print_last();
-    if !report.good() {
-        return ExitCode::from(2);
+    if let Err(error) = std::fs::create_dir_all(&args.results) {
+        eprintln!("error: {}: {error}", args.results.display());
+        return ExitCode::FAILURE;
     }
-    for part in parts(&folder, args.short) {
+    let mut report = Report::default();
+    let facts = run_part(&part("facts", &folder.join("cuda-check"), &["facts"], 60), until);
+    let no_driver = facts.code == Some(i32::from(NO_DRIVER));
+    let mut written = record(&mut report, facts.outcome, &args.results);
+    if no_driver {
+        return ExitCode::from(NO_DRIVER);
+    }
+    for part in parts(&folder, args) {
         println!("… {}", part.name);
-        report.add(run_part(&part));
-        report.print_last();
+        written &= record(&mut report, run_part(&part, until).outcome, &args.results);
     }
     report.print();
-    let written = report.write(&args.results.join("results.json"));
+    if report.good() && written { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Prints what came of a part, and writes all there is so far. Whether that could be written.
+fn record(report: &mut Report, outcome: Outcome, results: &Path) -> bool {
+    report.add(outcome);
+    report.print_last();
+    let written = report.write(&results.join("results.json"));
     if let Err(error) = &written {
         eprintln!("error: results.json: {error}");
     }
-    if report.good() && written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    written.is_ok()
 }
 
 fn part(name: &'static str, program: &Path, arguments: &[&str], seconds: u64) -> Part {
@@ -64,11 +79,15 @@ fn part(name: &'static str, program: &Path, arguments: &[&str], seconds: u64) ->
     Part { name, program: program.to_owned(), arguments, limit: Duration::from_secs(seconds) }
 }
 
-fn parts(folder: &Path, short: bool) -> Vec<Part> {
+fn parts(folder: &Path, args: &Args) -> Vec<Part> {
+    let short = args.short;
     let check = folder.join("cuda-check");
     let mut parts =
         vec![part("driver suite", &folder.join("driver-suite"), &["real::", "--test-threads=1"], 90)];
     parts.extend(EXAMPLES.map(|name| part(name, &folder.join(name), &[], 30)));
+    let snapshot = args.results.join("oom.pickle").to_string_lossy().into_owned();
+    parts.push(part("snapshot_at_oom", &folder.join("snapshot_at_oom"), &[&snapshot], 30));
+    parts.push(part("cudarc_interop", &folder.join("cudarc_interop"), &[], 30));
     let (seconds, mib) = if short { ("--seconds=1", "--mib=16") } else { ("--seconds=12", "--mib=512") };
     for (name, settings) in [
         ("stress", "--settings="),
@@ -85,48 +104,23 @@ fn parts(folder: &Path, short: bool) -> Vec<Part> {
     parts
 }
 
-/// Runs a part in the limit of its time, and takes what it prints.
-fn run_part(part: &Part) -> Outcome {
+/// What came of a part, and the number with which it ended, if it did.
+struct Run {
+    outcome: Outcome,
+    code: Option<i32>,
+}
+
+/// Runs a part in the limit of its time, or what is left of all time, and takes what it prints.
+fn run_part(part: &Part, until: Instant) -> Run {
     let begun = Instant::now();
+    let limit = part.limit.min(until.saturating_duration_since(begun));
     let mut command = Command::new(&part.program);
-    command.args(&part.arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let ended = match command.spawn() {
-        Ok(child) => output_within(child, part.limit),
-        Err(error) => {
-            (String::new(), format!("{}: {error}", part.program.display()), Some("did not start".to_owned()))
-        }
+    command.args(&part.arguments);
+    let ended = if limit.is_zero() {
+        Ended { failure: Some("no time was left".to_owned()), ..Ended::default() }
+    } else {
+        output_within(&mut command, limit)
     };
-    let (printed, errors, failure) = ended;
-    Outcome::new(part.name, begun.elapsed(), &printed, &errors, failure)
-}
-
-/// What a process prints, and why it is not well, if it is not.
-fn output_within(mut child: Child, limit: Duration) -> (String, String, Option<String>) {
-    let printed = child.stdout.take().map(|pipe| thread::spawn(move || read(pipe)));
-    let errors = child.stderr.take().map(|pipe| thread::spawn(move || read(pipe)));
-    let until = Instant::now() + limit;
-    let failure = loop {
-        match child.try_wait() {
-            Ok(Some(status)) if status.success() => break None,
-            Ok(Some(status)) => break Some(status.to_string()),
-            Ok(None) if Instant::now() < until => thread::sleep(Duration::from_millis(20)),
-            Ok(None) => {
-                // One that has just ended cannot be killed.
-                let _ = child.kill();
-                let _ = child.wait();
-                break Some(format!("took longer than {} s", limit.as_secs()));
-            }
-            Err(error) => break Some(error.to_string()),
-        }
-    };
-    let text =
-        |thread: Option<thread::JoinHandle<String>>| thread.and_then(|t| t.join().ok()).unwrap_or_default();
-    (text(printed), text(errors), failure)
-}
-
-fn read(mut pipe: impl Read) -> String {
-    let mut bytes = Vec::new();
-    // What has come until an error is what there is.
-    let _ = pipe.read_to_end(&mut bytes);
-    String::from_utf8_lossy(&bytes).into_owned()
+    let Ended { printed, errors, failure, code } = ended;
+    Run { outcome: Outcome::new(part.name, begun.elapsed(), &printed, &errors, failure), code }
 }

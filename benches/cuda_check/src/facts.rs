@@ -1,13 +1,30 @@
 //! What machine this is.
 
-use c10_cuda::driver::real;
+use std::process::ExitCode;
+use std::sync::Arc;
 
-use crate::Result;
+use c10_cuda::driver::{Driver, real};
+use c10_cuda::{Error, ErrorKind};
+
+use crate::all::NO_DRIVER;
 use crate::figure::print_fact;
 
-/// Prints the driver and the devices.
-pub(crate) fn run() -> Result {
-    let driver = real::load()?;
+/// Prints the driver and the devices. Ends with a number of its own where there is no driver.
+pub(crate) fn run() -> ExitCode {
+    match real::load().and_then(print) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ending(&error)
+        }
+    }
+}
+
+fn ending(error: &Error) -> ExitCode {
+    if error.kind() == ErrorKind::DeviceUnavailable { NO_DRIVER.into() } else { ExitCode::FAILURE }
+}
+
+fn print(driver: Arc<dyn Driver>) -> c10_cuda::Result<()> {
     let version = driver.version();
     print_fact("CUDA driver", &format!("{}.{}", version / 1000, version % 1000 / 10));
     if let Ok(text) = std::fs::read_to_string("/proc/driver/nvidia/version") {

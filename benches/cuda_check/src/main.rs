@@ -12,6 +12,7 @@ mod facts;
 mod figure;
 mod graphs;
 mod ipc;
+mod process;
 mod report;
 mod stress;
 mod timings;
@@ -46,7 +47,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Command::parse() {
         Command::All(args) => return all::run(&args),
-        Command::Facts => facts::run(),
+        Command::Facts => return facts::run(),
         Command::Stress(args) => stress::run(&args),
         Command::Graphs(args) => graphs::run(&args),
         Command::Ipc => ipc::run(),

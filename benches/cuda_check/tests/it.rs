@@ -31,9 +31,28 @@ fn without_a_driver_it_says_so() {
         return;
     }
     assert!(!String::from_utf8(facts.stderr).unwrap().is_empty());
-    let all = cuda_check(&["all", "--short"]);
+    let folder = tempfile::tempdir().unwrap();
+    let all = cuda_check(&["all", "--short", "--results", folder.path().to_str().unwrap()]);
     assert_eq!(all.status.code(), Some(2));
     assert!(String::from_utf8(all.stdout).unwrap().starts_with("FAILED: facts: "));
+    let written = std::fs::read_to_string(folder.path().join("results.json")).unwrap();
+    assert!(written.contains("\"good\": false"), "{written}");
+}
+
+/// What is no lack of a driver does not pass for one, and what came of each part stands written: here no program of
+/// the package lies beside the one that runs them.
+#[cfg(unix)]
+#[test]
+fn a_package_without_its_programs_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("all-alone");
+    std::fs::copy(env!("CARGO_BIN_EXE_cuda-check"), &program).unwrap();
+    let results = folder.path().join("results");
+    let mut command = Command::new(&program);
+    let all = command.args(["all", "--short", "--results", results.to_str().unwrap()]).output().unwrap();
+    assert_eq!(all.status.code(), Some(1));
+    let written = std::fs::read_to_string(results.join("results.json")).unwrap();
+    assert_eq!(written.matches("\"did not start\"").count(), 13, "{written}");
 }
 
 /// What a run finds is in its figures and in how it ends: contents that are wrong would be its failure.

@@ -39,7 +39,7 @@ impl Settings {
     }
 
     pub(crate) fn config(self) -> SimConfig {
-        SimConfig::with_devices(self.devices, self.bytes).completion(self.completion)
+        SimConfig::with_devices(self.devices, self.bytes).completion(self.completion).frugal_pools()
     }
 }
 

@@ -32,8 +32,8 @@ const PROGRAMS: [(&str, &str); 6] = [
 
 const RUN: &str = "#!/bin/sh
 # Checks and times the CUDA driver, and the allocator on it. 0: all is well. 1: something is not. 2: no CUDA driver.
-# --short does little of everything; --results FOLDER says where results.json goes.
-cd \"$(dirname \"$0\")\" || exit 2
+# --short does little of everything; --results FOLDER says where results.json and oom.pickle go.
+cd \"$(dirname \"$0\")\" || exit 1
 exec ./bin/cuda-check all \"$@\"
 ";
 

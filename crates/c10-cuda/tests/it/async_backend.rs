@@ -244,6 +244,21 @@ fn a_refused_call_leaves_everything_as_it_was() {
     rig.cuda.check_invariants();
 }
 
+/// The block goes back on the allocator's own stream, for which the retry does not wait.
+#[test]
+fn a_block_that_two_streams_used_makes_room_for_a_third() {
+    let rig = Rig::new(SimConfig::with_bytes(64 * MIB).frugal_pools());
+    let (used, third) = (rig.stream(), rig.stream());
+    let block = rig.allocate(40 * MIB);
+    rig.cuda.record_stream(&block, used).unwrap();
+    drop(block);
+    let next = rig.cuda.allocate_on(44 * MIB, third).unwrap();
+    assert_eq!(rig.used(), 44 * MIB);
+    assert_eq!(rig.cuda.allocate_on(44 * MIB, third).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    drop(next);
+    assert_eq!((rig.used(), rig.sim.take_faults()), (0, vec![]));
+}
+
 #[test]
 fn many_threads_share_it_without_a_race() {
     for seed in 0..4 {

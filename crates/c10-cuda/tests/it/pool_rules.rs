@@ -159,6 +159,67 @@ fn a_synchronise_gives_back_what_is_beyond_the_threshold() {
     assert_eq!(hold(u64::MAX), 14);
 }
 
+/// 40 of 64 MiB are freed on a stream that has not come to it; another stream then asks for 48, and for too much.
+fn room_for_another_stream(frugal_pools: bool) -> (Result<DevicePtr>, Vec<(&'static str, u64)>) {
+    let machine = SimConfig { frugal_pools, ..SimConfig::with_bytes(64 * MIB) };
+    let sim = SimDriver::new(machine.log_calls(100));
+    sim.mem_pool_set_release_threshold(0, u64::MAX).unwrap();
+    let other = sim.stream_create(0, 0).unwrap();
+    let kept = sim.malloc_async(4 * MIB, S0).unwrap();
+    for mib in [8, 32] {
+        let ptr = sim.malloc_async(mib * MIB, S0).unwrap();
+        fill(&*sim, ptr, 1, mib * MIB, S0).unwrap();
+        free_async(&*sim, ptr, S0).unwrap();
+    }
+    sim.take_calls();
+    assert_eq!(status(sim.malloc_async(62 * MIB, other)), Status::OutOfMemory);
+    assert_eq!(sim.mem_pool_info(0).unwrap().reserved, 44 * MIB, "nothing goes back for what cannot be had");
+    let answer = sim.malloc_async(48 * MIB, other);
+    fill(&*sim, kept, 2, 4 * MIB, S0).unwrap();
+    sim.complete_all();
+    assert_eq!(sim.take_faults(), []);
+    let moved = sim.take_calls().into_iter().filter(|call| call.name.starts_with("mem_pool_re"));
+    (answer, moved.filter(|call| call.status.is_none()).map(|call| (call.name, call.bytes / MIB)).collect())
+}
+
+#[test]
+fn a_request_that_finds_no_room_has_freed_ranges_given_back() {
+    let (answer, moved) = room_for_another_stream(true);
+    answer.unwrap();
+    let expected = [("mem_pool_release", 8), ("mem_pool_release", 32), ("mem_pool_reserve", 48)];
+    assert_eq!(moved, expected);
+    let (answer, moved) = room_for_another_stream(false);
+    assert_eq!((status(answer), moved), (Status::OutOfMemory, vec![]));
+}
+
+#[test]
+fn what_a_pool_is_short_of_it_takes_first_from_frees_that_are_over() {
+    let sim = SimDriver::new(SimConfig::with_bytes(64 * MIB).frugal_pools());
+    sim.mem_pool_set_release_threshold(0, u64::MAX).unwrap();
+    let (late, other) = (sim.stream_create(0, 0).unwrap(), sim.stream_create(0, 0).unwrap());
+    for stream in [late, S0] {
+        let ptr = sim.malloc_async(30 * MIB, stream).unwrap();
+        free_async(&*sim, ptr, stream).unwrap();
+    }
+    sim.complete_stream(S0);
+    sim.malloc_async(34 * MIB, other).unwrap();
+    assert!(!sim.stream_query(late).unwrap(), "nothing had to be waited for");
+    assert_eq!(sim.mem_pool_info(0).unwrap().reserved, 64 * MIB);
+}
+
+#[test]
+fn a_frugal_pool_holds_many_small_ranges() {
+    let sim = SimDriver::new(SimConfig::with_bytes(4 * MIB).frugal_pools());
+    let mut live: Vec<_> = (0..1000).map(|_| sim.malloc_async(1000, S0).unwrap()).collect();
+    assert_eq!(sim.mem_pool_info(0).unwrap().reserved, 1000 * 1024);
+    live.push(sim.malloc_async(3 * MIB, S0).unwrap());
+    assert_eq!(status(sim.malloc_async(MIB, S0)), Status::OutOfMemory);
+    for ptr in live {
+        free_async(&*sim, ptr, S0).unwrap();
+    }
+    sim.malloc_async(4 * MIB, S0).unwrap();
+}
+
 #[test]
 fn work_behind_a_free_and_unordered_work_fault() {
     let sim = SimDriver::new(SimConfig::with_bytes(64 * MIB));

@@ -1,7 +1,7 @@
 //! A snapshot at out of memory, for whoever looks at it later: `tensorplay report FILE`, or
 //! <https://docs.pytorch.org/memory_viz>.
 //!
-//! Give the file's name as the argument; `oom.pickle` otherwise.
+//! Give the file's name as the argument; `oom.pickle` in the system's folder for temporary files otherwise.
 
 #![expect(clippy::print_stdout, reason = "an example answers on the terminal")]
 
@@ -28,7 +28,7 @@ struct Layer(Mutex<String>);
 fn main() -> ExitCode {
     let arguments = std::env::args().skip(1);
     let path = arguments.rev().find(|argument| !argument.starts_with("--"));
-    let path = PathBuf::from(path.unwrap_or_else(|| "oom.pickle".to_owned()));
+    let path = path.map_or_else(|| std::env::temp_dir().join("oom.pickle"), PathBuf::from);
     run(|driver| example(driver, &path))
 }
 

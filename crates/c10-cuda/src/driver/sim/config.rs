@@ -43,6 +43,11 @@ pub struct SimConfig {
     /// it completes nothing: work that is under way and uses the memory faults, and what an allocator decides
     /// depends on queries and synchronising calls alone.
     pub free_waits: bool,
+    /// Whether memory pools make the most of a device, as CUDA's do: a range takes hardly more than was asked for, and
+    /// a request that finds no room has freed ranges of the pool given back to the device first, and where that is
+    /// too little runs what their frees come behind. Off, a range takes whole units, and what is freed and not
+    /// trimmed stays taken: what an allocator decides depends on its own trims and waits alone.
+    pub frugal_pools: bool,
     /// Whether uses of memory are looked at for races, and for memory that is not there: see
     /// [`SimDriver::races`](super::SimDriver::races). It changes nothing else.
     pub race_detector: bool,
@@ -62,6 +67,7 @@ impl Default for SimConfig {
             pinned_bytes: DEFAULT_PINNED_BYTES,
             peers: true,
             free_waits: true,
+            frugal_pools: false,
             race_detector: false,
             log_calls: 0,
         }
@@ -97,6 +103,13 @@ impl SimConfig {
     #[must_use]
     pub fn race_detector(mut self) -> Self {
         self.race_detector = true;
+        self
+    }
+
+    /// Has pools make the most of the devices.
+    #[must_use]
+    pub fn frugal_pools(mut self) -> Self {
+        self.frugal_pools = true;
         self
     }
 

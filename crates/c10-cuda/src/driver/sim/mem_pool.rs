@@ -3,7 +3,9 @@
 //! Each allocation is a range of its own in whole units; what is in use is counted in steps of 512 bytes. A freed
 //! range serves the next request of the same length, lowest address first, on the stream that freed it, or on any
 //! once that stream has come to the free. Only a trim gives it back to the device, or a synchronising call that
-//! finds more than the release threshold. A real driver's pools split and merge, too.
+//! finds more than the release threshold. A real driver's pools split and merge, too: to have as much room as they
+//! do, [frugal](super::SimConfig::frugal_pools) ones take finer lengths, and a request that finds no room has freed
+//! ranges given back.
 //!
 //! A range has several lives, and work means the one of the time at which it was issued: what a stream still holds
 //! of an earlier life may run while a later request has the range already, for it runs first.
@@ -22,6 +24,12 @@ use crate::driver::{DevicePtr, MemPoolInfo, Status, StreamHandle};
 
 /// Used bytes are counted in steps of so many.
 const STEP: u64 = 512;
+
+/// The length of a frugal pool's range: few bytes more, and few different lengths. `None` where it is no number.
+fn fine_length(bytes: u64) -> Option<u64> {
+    let step = (bytes.checked_next_power_of_two()? / 16).max(STEP);
+    bytes.checked_next_multiple_of(step)
+}
 
 /// A sum and its largest value.
 #[derive(Clone, Copy, Debug, Default)]
@@ -138,9 +146,12 @@ impl State {
         if bytes == 0 {
             return Err(Status::InvalidValue);
         }
-        let extent = round_up(bytes).ok_or(Status::OutOfMemory)?;
+        let mut extent = round_up(bytes).ok_or(Status::OutOfMemory)?;
         if self.captures(stream)? {
             return self.malloc_in_graph(stream, on.device, bytes, extent);
+        }
+        if self.frugal_pools {
+            extent = extent.min(fine_length(bytes).unwrap_or(extent));
         }
         self.order_with_default(stream)?;
         let reused = self.reusable(on.device, extent, stream)?;
@@ -202,8 +213,11 @@ impl State {
 
     /// A new range of the device's memory.
     fn reserve_for_pool(&mut self, on: StreamHandle, bytes: u64, extent: u64) -> Result<u64, Status> {
+        if !self.has_room(on.device, extent)? && self.frugal_pools {
+            self.make_room(on.device, extent)?;
+        }
+        let fits = self.has_room(on.device, extent)?;
         let device = self.device(on.device)?;
-        let fits = extent <= device.total - device.in_use;
         let Some(at) = device.malloc_space.find(extent).filter(|_| fits) else {
             self.note_pool("mem_pool_reserve", on.device, 0, extent, Some(Status::OutOfMemory));
             return Err(Status::OutOfMemory);
@@ -219,6 +233,51 @@ impl State {
         self.memory.allocations.insert(at, allocation);
         self.note_pool("mem_pool_reserve", on.device, at, extent, None);
         Ok(at)
+    }
+
+    fn has_room(&self, device: DeviceIndex, extent: u64) -> Result<bool, Status> {
+        let device = self.device(device)?;
+        Ok(extent <= device.total - device.in_use)
+    }
+
+    /// Gives freed ranges of a pool back until so much is free: those whose free has run, then, by address, those
+    /// whose free runs now. It does nothing where all of them would not do.
+    fn make_room(&mut self, device: DeviceIndex, extent: u64) -> Result<(), Status> {
+        let state = self.device(device)?;
+        let mut freed: Vec<(bool, u64, u64)> = Vec::new();
+        let mut available = state.total - state.in_use;
+        for &(length, at) in &state.pool.freed {
+            let Some((on, place)) = self.freed_at(at) else { continue };
+            freed.push((!self.has_run(on, place), at, length));
+            available += length;
+        }
+        if available < extent {
+            return Ok(());
+        }
+        freed.sort_unstable();
+        for (_, at, length) in freed {
+            if self.has_room(device, extent)? {
+                break;
+            }
+            if let Some((on, place)) = self.freed_at(at) {
+                self.run_to(on, place);
+                self.release_range(device, at, length)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a freed range, whose free has run, back to the device.
+    fn release_range(&mut self, device: DeviceIndex, at: u64, extent: u64) -> Result<(), Status> {
+        self.memory.allocations.remove(&at);
+        self.watch(|races| races.pool_released(at, extent));
+        self.give_addresses(at, extent);
+        let state = self.device_mut(device)?;
+        state.in_use -= extent;
+        state.pool.unreserve(extent);
+        state.pool.freed.remove(&(extent, at));
+        self.note_pool("mem_pool_release", device, at, extent, None);
+        Ok(())
     }
 
     /// Ends the present life of a range where the stream is now; gives its length.
@@ -256,14 +315,7 @@ impl State {
             if !self.freed_at(at).is_some_and(|(on, place)| self.has_run(on, place)) {
                 continue;
             }
-            self.memory.allocations.remove(&at);
-            self.watch(|races| races.pool_released(at, extent));
-            self.give_addresses(at, extent);
-            let state = self.device_mut(device)?;
-            state.in_use -= extent;
-            state.pool.unreserve(extent);
-            state.pool.freed.remove(&(extent, at));
-            self.note_pool("mem_pool_release", device, at, extent, None);
+            self.release_range(device, at, extent)?;
         }
         Ok(())
     }
