@@ -9,7 +9,7 @@
 //! observers and the callbacks have locks of their own, under which nothing else is locked or called; so have what
 //! waits for captures and the errors met in drops.
 
-pub(crate) use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak, atomic};
+pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak, atomic};
 
 use std::sync::TryLockError;
 use std::{hint, thread};

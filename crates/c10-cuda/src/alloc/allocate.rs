@@ -115,13 +115,12 @@ impl Locked<'_> {
     ) -> Result<BlockId, Refused> {
         let owner = request.pool.owner;
         self.pools.owner_mut(owner).pins += 1;
-        let relaxed = self.relaxed();
-        let found = match relaxed {
-            Ok(_) => match self.run_callbacks(request, callbacks) {
-                Some(id) => Ok(id),
-                None => self.climb(request, capturing),
+        let found = match self.run_callbacks(request, callbacks) {
+            Some(id) => Ok(id),
+            None => match self.relaxed() {
+                Ok(_relaxed) => self.climb(request, capturing),
+                Err(error) => Err(error.into()),
             },
-            Err(error) => Err(error.into()),
         };
         self.pools.owner_mut(owner).pins -= 1;
         found

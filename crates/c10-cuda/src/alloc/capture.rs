@@ -19,7 +19,7 @@ use c10_core::DeviceIndex;
 use super::CachingAllocator;
 use super::device::{Device, DeviceState, Locked};
 use super::ids::BlockId;
-use crate::captures::RelaxedMode;
+use crate::captures::Undisturbing;
 use crate::driver::{CaptureState, DriverError, NodeId, Status, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
 use crate::stream::current;
@@ -36,8 +36,9 @@ pub(crate) struct Deferred {
 }
 
 impl CachingAllocator {
-    /// Says that a stream of the device has begun to capture (`markCaptureBegin`). From here on the allocator
-    /// asks the driver whether it is in a capture.
+    /// Says that a stream of the device is about to capture (`markCaptureBegin`): to be called before the driver's
+    /// capture begins. From here on the allocator asks the driver whether it is in a capture. Waits for calls of the
+    /// runtime's allocators that would spoil one.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when there is no such device.
@@ -88,8 +89,9 @@ impl Device {
 }
 
 impl<'a> Locked<'a> {
-    /// Makes this thread's calls disturb no capture, where one is under way.
-    pub(crate) fn relaxed(&self) -> Result<Option<RelaxedMode<'a>>, DriverError> {
+    /// Makes this thread's calls disturb no capture. The program's
+    /// callbacks are not run meanwhile.
+    pub(crate) fn relaxed(&self) -> Result<Undisturbing<'a>, DriverError> {
         self.device.captures.relaxed(&*self.device.driver)
     }
 

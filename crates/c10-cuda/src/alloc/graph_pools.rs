@@ -138,7 +138,8 @@ impl Locked<'_> {
         while at < self.retired.len() {
             let retired = &self.retired[at];
             if id.is_none_or(|id| retired.pools.contains(&id)) {
-                if retired.launches.is_unknown && self.device.captures_under_way() {
+                let quiet = self.device.captures.quiet();
+                if retired.launches.is_unknown && quiet.is_none() {
                     let index = self.device.index;
                     return Err(DriverError::new("device_synchronize", Status::CaptureUnsupported, index));
                 }

@@ -97,7 +97,9 @@ impl Locked<'_> {
         let is_last = self.owned == 1 && self.is_closed;
         let Some(id) = self.hot.as_ref().map(|hot| hot.id) else { return false };
         let uses = self.blocks.block(id.index).stream_uses.as_slice();
-        let is_simple = self.is_plain && !self.device.captures_under_way() && !reporting::is_observed();
+        let device = self.device;
+        let quiet = device.captures.quiet();
+        let is_simple = self.is_plain && quiet.is_some() && !reporting::is_observed();
         let (false, true, &[on]) = (is_last, is_simple, uses) else {
             self.settle();
             return false;
@@ -132,13 +134,17 @@ impl Locked<'_> {
     ) -> Result<Option<(BlockId, u64)>, DriverError> {
         let is_it = |hot: &&Hot| hot.is_for(requested, stream, Holder::Owner);
         let waits = self.hot.as_ref().filter(is_it).map(|hot| hot.place);
-        let (Some(Place::Waits { event, .. }), true, false, false) =
-            (waits, self.is_plain, self.device.captures_under_way(), reporting::is_observed())
+        let device = self.device;
+        let quiet = device.captures.quiet();
+        let (Some(Place::Waits { event, .. }), true, true, false) =
+            (waits, self.is_plain, quiet.is_some(), reporting::is_observed())
         else {
             self.settle();
             return Ok(None);
         };
-        match self.driver().event_query(event) {
+        let passed = self.driver().event_query(event);
+        drop(quiet);
+        match passed {
             Ok(true) => {
                 self.idle_events.keep(event);
                 Ok(self.hot.as_mut().map(Hot::go_out))

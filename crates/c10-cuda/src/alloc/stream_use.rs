@@ -27,7 +27,9 @@ impl Locked<'_> {
             // What it waits for is in the queues already.
             return;
         }
-        if self.device.captures_under_way() {
+        let device = self.device;
+        let quiet = device.captures.quiet();
+        if quiet.is_none() {
             match self.defer(id) {
                 Ok(true) => return,
                 Ok(false) => {}
@@ -105,7 +107,12 @@ impl Locked<'_> {
         self.event_queues.retain(|(_, queue)| !queue.is_empty());
         // A device of which a stream captures cannot be waited for.
         let waits = self.unrecorded.iter().chain(&self.stranded).any(|id| self.is_of(*id, owner));
-        if waits && !self.device.captures_under_way() { self.synchronize_devices() } else { Ok(()) }
+        if !waits {
+            return Ok(());
+        }
+        let device = self.device;
+        let Some(_quiet) = device.captures.quiet() else { return Ok(()) };
+        self.synchronize_devices()
     }
 
     fn is_of(&self, id: BlockId, owner: Option<u32>) -> bool {

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use super::block::{Block, State};
 use super::pool::{Locked, PoolState};
-use crate::captures::RelaxedMode;
 use crate::driver::{CaptureState, DriverError, EventHandle, Status, StreamHandle};
 use crate::event_queues::enqueue;
 
@@ -38,6 +37,8 @@ impl Locked<'_> {
 
     /// An event behind all that the stream holds; `None` while it captures, when an event would be the graph's.
     fn record_event(&mut self, stream: StreamHandle) -> Result<Option<EventHandle>, DriverError> {
+        // It does not begin to capture in between.
+        let _quiet = self.pool.captures.quiet();
         if self.pool.driver.capture_state(stream)? != CaptureState::None {
             return Ok(None);
         }
@@ -51,7 +52,7 @@ impl Locked<'_> {
         if self.queues.is_empty() {
             return Ok(());
         }
-        let _relaxed = RelaxedMode::enter(&*self.pool.driver)?;
+        let _relaxed = self.pool.captures.relaxed_mode(&*self.pool.driver)?;
         let mut result = Ok(());
         for place in 0..self.queues.len() {
             // A stream whose event cannot be asked for does not keep the others from theirs.
@@ -77,7 +78,7 @@ impl Locked<'_> {
         if self.queues.is_empty() {
             return Ok(());
         }
-        let _relaxed = RelaxedMode::enter(&*self.pool.driver)?;
+        let _relaxed = self.pool.captures.relaxed_mode(&*self.pool.driver)?;
         let class = super::size::class(size);
         for place in 0..self.queues.len() {
             let is_of = |(_, at): &(EventHandle, usize)| {
@@ -131,10 +132,11 @@ impl Locked<'_> {
     /// Waits for all work of the devices whose streams are gone, and makes available what they used.
     pub(super) fn synchronize_stranded(&mut self) -> Result<(), DriverError> {
         // A device of which a stream captures cannot be waited for.
-        if self.stranded.is_empty() || self.pool.captures.are_under_way() {
+        if self.stranded.is_empty() {
             return Ok(());
         }
-        let _relaxed = RelaxedMode::enter(&*self.pool.driver)?;
+        let Some(_quiet) = self.pool.captures.quiet() else { return Ok(()) };
+        let _relaxed = self.pool.captures.relaxed_mode(&*self.pool.driver)?;
         let of_block = |at: &usize| self.blocks.get(at).map(|block| block.streams.clone());
         let streams = self.stranded.iter().filter_map(of_block).flatten();
         let devices: BTreeSet<_> = streams.map(|stream| stream.device).collect();

@@ -121,12 +121,14 @@ impl PinnedAllocator {
     /// allocator's.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when it is no stream of the runtime; what the driver reports.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) when it is no stream of the runtime,
+    /// or the per-thread default stream: the event is recorded when the memory is given back, on whatever thread; what
+    /// the driver reports.
     pub fn record_event(&self, ptr: &DataPtr, stream: impl AsStream) -> Result<bool> {
-        self.record_event_of(ptr, self.runtime.handle(stream)?)
+        self.record_event_of(ptr, self.runtime.owning_handle(stream)?)
     }
 
-    /// The same, by the driver's handle.
+    /// The same, by the driver's handle; of the per-thread default stream only where this thread gives the memory back.
     pub(crate) fn record_event_of(&self, ptr: &DataPtr, stream: StreamHandle) -> Result<bool> {
         match owner::block_of(ptr, &self.pool) {
             Some(at) => Ok(self.pool.record(at, stream)?),
@@ -139,7 +141,7 @@ impl PinnedAllocator {
     /// # Errors
     /// As there.
     pub fn record_event_at(&self, address: *const u8, stream: impl AsStream) -> Result<bool> {
-        let stream = self.runtime.handle(stream)?;
+        let stream = self.runtime.owning_handle(stream)?;
         Ok(self.pool.record(address.addr(), stream)?)
     }
 

@@ -10,7 +10,6 @@ use std::{slice, thread};
 use super::block::{Block, Origin};
 use super::pool::{Locked, Pool};
 use super::segment::Segment;
-use crate::captures::RelaxedMode;
 use crate::driver::{DriverError, Status};
 
 const PAGE: usize = 4096;
@@ -25,7 +24,7 @@ impl Pool {
     /// Pins new memory and hands it out as a block; `None` when there is none.
     pub(super) fn pin(&self, size: u64) -> Result<Option<usize>, DriverError> {
         let before = self.lock().now();
-        let _relaxed = RelaxedMode::enter(&*self.driver)?;
+        let _relaxed = self.captures.relaxed_mode(&*self.driver)?;
         let (pinned, origin) = if self.config.use_host_register {
             (self.register(size), Origin::Registered)
         } else {
@@ -71,7 +70,7 @@ impl Pool {
             locked.segment = Segment::Missing;
             return Ok(());
         }
-        let _relaxed = RelaxedMode::enter(&*self.driver)?;
+        let _relaxed = self.captures.relaxed_mode(&*self.driver)?;
         // Under the lock: two threads that come first must not pin two.
         match self.driver.host_alloc(bytes) {
             Ok(ptr) => {
@@ -118,7 +117,7 @@ impl Locked<'_> {
         let before = self.now();
         let Some(block) = self.blocks.get(&at) else { return Ok(()) };
         let bytes = block.bytes;
-        let _relaxed = RelaxedMode::enter(&*self.pool.driver)?;
+        let _relaxed = self.pool.captures.relaxed_mode(&*self.pool.driver)?;
         // SAFETY: the block is cached: nobody holds it, and the streams that used it have passed.
         unsafe { self.pool.give_back(at, block) }?;
         let took = self.now().saturating_sub(before);

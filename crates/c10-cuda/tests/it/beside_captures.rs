@@ -4,9 +4,10 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use c10_cuda::driver::Driver;
-use c10_cuda::driver::sim::{SimConfig, SimDriver};
+use c10_cuda::driver::sim::{Completion, SimConfig, SimDriver};
 use c10_cuda::{
     CachingAllocator, CaptureOptions, Config, CudaGraph, CudaStream, Error, PinnedAllocator, Runtime,
 };
@@ -211,4 +212,61 @@ fn pinned_memory_ends_beside_a_capture() {
         drop(pinned);
     });
     assert_eq!(rig.sim.call_count("host_alloc"), rig.sim.call_count("host_free"));
+}
+
+/// One round of what another thread does: memory comes, is used on another stream, and goes.
+fn churn(cuda: &CachingAllocator, device: u8) -> Result<(), Error> {
+    let runtime = cuda.runtime();
+    let (main, side) = (runtime.stream_from_pool(device, -2)?, runtime.stream_from_pool(device, -1)?);
+    let block = cuda.allocate_on(3 * MIB, main)?;
+    cuda.record_stream(&block, side)?;
+    drop(block);
+    drop(cuda.allocate_on(3 * MIB, main)?);
+    cuda.empty_cache()
+}
+
+/// Captures begin and end while other threads make calls that a capture forbids: none of them is spoilt, at whatever
+/// moment it begins.
+#[test]
+fn captures_that_begin_between_the_calls_of_others_are_sound() {
+    for (device, own, settings) in [
+        (0, true, ""),
+        (0, false, ""),
+        (1, false, ""),
+        (0, false, "expandable_segments:True"),
+        (0, false, "backend:cudaMallocAsync"),
+    ] {
+        let sim = SimDriver::new(SimConfig::with_devices(2, GIB).completion(Completion::Eager));
+        let runtime = Runtime::new(sim.clone() as Arc<dyn Driver>);
+        let cuda = CachingAllocator::with_runtime(runtime.clone(), Config::default()).unwrap();
+        let config = Config::parse(settings).unwrap();
+        let other = CachingAllocator::with_runtime(runtime.clone(), config).unwrap();
+        let theirs = if own { &cuda } else { &other };
+        let pinned = PinnedAllocator::new(runtime.clone(), Default::default()).unwrap();
+        let stop = AtomicBool::new(false);
+        let on = CudaStream::from_pool(&runtime, 0, 0).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        churn(theirs, device).unwrap();
+                        drop(pinned.allocate(5000).unwrap());
+                        pinned.empty_cache().unwrap();
+                    }
+                });
+            }
+            let spoilt = (0..60).find_map(|round| {
+                let captured = CudaGraph::capture(&cuda, &on, CaptureOptions::default(), |_| {
+                    drop(cuda.allocate(4096)?);
+                    launch(&*sim, on.handle(), "node", &[], &[], |_| {})?;
+                    Ok::<_, Error>(())
+                });
+                let ended = captured.and_then(|_| cuda.empty_cache());
+                ended.err().map(|error| (round, error))
+            });
+            stop.store(true, Ordering::Relaxed);
+            assert!(spoilt.is_none(), "device {device}, own {own}, {settings:?}: {spoilt:?}");
+        });
+        assert_eq!(runtime.take_drop_error(), None);
+    }
 }

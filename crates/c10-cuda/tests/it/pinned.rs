@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use c10_core::allocator::get_pinned_allocator;
+use c10_core::hooks::DeviceHooks;
 use c10_core::{DataPtr, Device, DeviceType, Stream};
 use c10_cuda::driver::sim::{Completion, FaultPlan, FaultRule, FaultWhen, SimConfig, SimDriver};
 use c10_cuda::driver::{CaptureMode, Checked, CopyEnd, DevicePtr, Driver, Status};
-use c10_cuda::{Config, ErrorKind, PinnedAllocator, PinnedConfig, Runtime};
+use c10_cuda::{
+    CachingAllocator, Config, CudaHooks, CudaStream, ErrorKind, PinnedAllocator, PinnedConfig, Runtime,
+};
 
 use crate::machine::{STRANGE, machine};
 use crate::support::MIB;
@@ -565,4 +568,33 @@ fn the_processs_pinned_memory_is_the_hooks() {
     assert_ne!(address(&pinned.allocate(100).unwrap()), at);
     machine.sim.complete_all();
     assert_eq!(address(&pinned.allocate(100).unwrap()), at);
+}
+
+/// The per-thread default stream is another on each thread, and the event is recorded where the memory is given back.
+#[test]
+fn the_per_thread_stream_cannot_be_recorded() {
+    let rig = Rig::new();
+    let own = CudaStream::per_thread(&rig.runtime, 0).unwrap();
+    let external = rig.runtime.external_stream(own.handle()).unwrap();
+    let block = rig.pinned.allocate(5000).unwrap();
+    let records = [
+        rig.pinned.record_event(&block, &own),
+        rig.pinned.record_event(&block, own.stream()),
+        rig.pinned.record_event(&block, external),
+        rig.pinned.record_event_at(block.as_ptr(), &own),
+    ];
+    for refused in records {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidArgument);
+    }
+    // Nor by hooks, which storages use.
+    let cuda = CachingAllocator::with_runtime(rig.runtime.clone(), Config::default()).unwrap();
+    let hooks = CudaHooks::new(cuda);
+    let kept = hooks.pinned_allocator().allocate(100).unwrap();
+    let refused = hooks.record_stream(&kept, own.stream()).unwrap_err();
+    assert_eq!(refused.kind(), c10_core::ErrorKind::InvalidArgument);
+    // Nothing was kept back.
+    let address = block.as_ptr();
+    drop(block);
+    assert_eq!(rig.pinned.allocate(5000).unwrap().as_ptr(), address);
+    assert_eq!(rig.sim.call_count("event_record"), 0);
 }

@@ -81,9 +81,17 @@ exports! {
         machine.begin_capture(on, how)
     }
 
-    Context fn cuStreamEndCapture(stream: Handle, graph: Out<Handle>) |machine| {
+    GiveBack fn cuStreamEndCapture(stream: Handle, graph: Out<Handle>) |machine| {
         graph.check()?;
-        let on = machine.stream(stream)?;
+        let on = match machine.stream(stream) {
+            Ok(on) => on,
+            Err(code) => {
+                // Of a lost device: the capture keeps nothing from being given back.
+                machine.abandon_capture(stream);
+                graph.put(Handle::NULL)?;
+                return Err(code);
+            }
+        };
         let ended = machine.end_capture(on);
         graph.put(*ended.as_ref().unwrap_or(&Handle::NULL))?;
         ended.map(|_| ())

@@ -49,8 +49,8 @@ impl Machine {
         Ok(handle)
     }
 
-    /// Ends the capture that began on a stream, if one did, and its graph: the stream's context ends.
-    pub(super) fn abandon_capture(&mut self, stream: Handle) {
+    /// Ends the capture that began on a stream, if one did, and its graph: the stream's context ends, or is lost.
+    pub(crate) fn abandon_capture(&mut self, stream: Handle) {
         let Ok(on) = self.stream_even_if_lost(stream) else { return };
         if self.is_capturing(on) == Ok(true)
             && let Ok(graph) = self.end_capture(on)

@@ -55,3 +55,37 @@ fn calls_are_counted() {
     rig.free(ptr);
     assert_eq!(calls(), before + 2);
 }
+
+/// What a capture that could not be ended was to keep from being given back ends with its stream all the same.
+#[test]
+fn a_capture_of_a_lost_device_keeps_nothing() {
+    for graph_memory in [false, true] {
+        let rig = Rig::new(1);
+        let (ptr, stream, event) = (rig.malloc(64), rig.stream(), rig.event());
+        let mut exec = 0u64;
+        assert_eq!(call!(cuStreamBeginCapture_v2(stream => u64, 0 => u32)), SUCCESS);
+        assert_eq!(call!(cuMemsetD8Async(ptr => u64, 1 => u8, 64 => usize, stream => u64)), SUCCESS);
+        let mut graph = 0u64;
+        assert_eq!(call!(cuStreamEndCapture(stream => u64, &mut graph => *mut u64)), SUCCESS);
+        assert_eq!(
+            call!(cuGraphInstantiateWithFlags(&mut exec => *mut u64, graph => u64, 0 => u64)),
+            SUCCESS
+        );
+        assert_eq!(call!(cuStreamBeginCapture_v2(stream => u64, 0 => u32)), SUCCESS);
+        if graph_memory {
+            let mut own = 0u64;
+            assert_eq!(call!(cuMemAllocAsync(&mut own => *mut u64, 64 => usize, stream => u64)), SUCCESS);
+        }
+        let lose: extern "C" fn(u32, u32) -> u32 = function("cuda_standin_lose");
+        assert_eq!(lose(0, ILLEGAL_ADDRESS), 0);
+        let mut none = 0u64;
+        assert_eq!(call!(cuStreamEndCapture(stream => u64, &mut none => *mut u64)), ILLEGAL_ADDRESS);
+        assert_eq!(none, 0);
+        assert_eq!(call!(cuGraphExecDestroy(exec => u64)), SUCCESS);
+        assert_eq!(call!(cuGraphDestroy(graph => u64)), SUCCESS);
+        assert_eq!(call!(cuMemFree_v2(ptr => u64)), ILLEGAL_ADDRESS);
+        assert_eq!(call!(cuEventDestroy_v2(event => u64)), ILLEGAL_ADDRESS);
+        assert_eq!(call!(cuStreamDestroy_v2(stream => u64)), ILLEGAL_ADDRESS);
+        assert_eq!(rig.live(), 0);
+    }
+}

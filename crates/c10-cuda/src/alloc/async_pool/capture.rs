@@ -26,7 +26,7 @@ impl AsyncPool {
         }
         locked.capturing = false;
         // The runtime's capture may still be open, to its books: then what is left comes when it is not.
-        if !locked.is_beside_capture() {
+        if let Some(_quiet) = locked.quiet() {
             locked.empty_if_waiting()?;
         }
         Ok(())

@@ -71,7 +71,8 @@ impl Locked<'_> {
     fn try_free(&mut self, at: u64) -> Result<bool, DriverError> {
         let usage = &self.live[&at];
         let (own, uses, in_graph) = (usage.stream, usage.uses.clone(), usage.in_graph);
-        let is_beside = self.is_beside_capture();
+        let quiet = self.quiet();
+        let is_beside = quiet.is_none();
         let captures = is_beside && self.captures(own)?;
         if is_beside {
             // Nothing in a capture can wait for what is outside, nor the other way round.
@@ -111,9 +112,7 @@ impl Locked<'_> {
     /// Frees a block of which a stream is gone: behind all that any device does. See Note [Streams that are gone].
     /// `false` where no device can be waited for.
     fn free_after_all(&mut self, at: u64, own: StreamHandle) -> Result<bool, DriverError> {
-        if self.is_beside_capture() {
-            return Ok(false);
-        }
+        let Some(_quiet) = self.quiet() else { return Ok(false) };
         let unifying = self.ready(own.device)?.unifying;
         let uses = self.live[&at].uses.clone();
         for stream in uses.into_iter().chain([own]) {

@@ -34,19 +34,19 @@ impl AsyncPool {
     /// for the capture's end.
     pub(in crate::alloc) fn empty_cache(self: &Arc<Self>) -> Result<()> {
         let mut locked = self.lock();
-        if locked.is_beside_capture() {
+        let Some(_quiet) = locked.quiet() else {
             let is_first = !std::mem::replace(&mut locked.empty_later, true);
             drop(locked);
             if is_first {
                 self.when_over(|pool| {
                     let mut locked = pool.lock();
-                    if !locked.is_beside_capture() {
+                    if let Some(_quiet) = locked.quiet() {
                         pool.note(locked.empty_if_waiting());
                     }
                 });
             }
             return Ok(());
-        }
+        };
         let waits = !locked.refused.is_empty();
         if waits {
             locked.free_waiting();

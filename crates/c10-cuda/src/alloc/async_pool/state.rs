@@ -12,7 +12,7 @@ use std::fmt;
 
 use c10_core::DeviceIndex;
 
-use crate::captures::{Captures, RelaxedMode};
+use crate::captures::{Captures, Quiet, Undisturbing};
 use crate::driver::{Driver, DriverError, EventFlags, EventHandle, StreamHandle};
 use crate::drop_errors::DropErrors;
 use crate::runtime::Runtime;
@@ -140,10 +140,15 @@ impl<'a> Locked<'a> {
         self.capturing || self.captures.are_under_way()
     }
 
-    /// Makes this thread's calls disturb no capture, where one is under way.
-    pub(super) fn relaxed(&self) -> Result<Option<RelaxedMode<'a>>, DriverError> {
+    /// Holds captures off that would begin; `None` beside one.
+    pub(super) fn quiet(&self) -> Option<Quiet<'a>> {
+        if self.capturing { None } else { self.captures.quiet() }
+    }
+
+    /// Makes this thread's calls disturb no capture.
+    pub(super) fn relaxed(&self) -> Result<Undisturbing<'a>, DriverError> {
         if self.capturing {
-            RelaxedMode::enter(self.driver).map(Some)
+            self.captures.relaxed_mode(self.driver).map(Undisturbing::Relaxed)
         } else {
             self.captures.relaxed(self.driver)
         }
@@ -215,7 +220,7 @@ impl Drop for Locked<'_> {
 
 impl Drop for AsyncPool {
     fn drop(&mut self) {
-        if self.captures.are_under_way() {
+        let Some(_quiet) = self.captures.quiet() else {
             // Devices cannot be waited for now: what is left ends with the captures.
             let state = std::mem::take(&mut *lock(&self.state));
             if !state.devices.is_empty() {
@@ -225,7 +230,7 @@ impl Drop for AsyncPool {
                 self.captures.when_over(move || drop(rest));
             }
             return;
-        }
+        };
         let mut locked = self.lock();
         locked.capturing = false;
         locked.free_waiting();

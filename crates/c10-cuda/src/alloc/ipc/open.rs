@@ -14,7 +14,7 @@ use c10_core::{DataPtr, Device, DeviceIndex};
 use super::handle::Shared;
 use crate::alloc::CachingAllocator;
 use crate::alloc::expandable::{ExpandableSegment, release};
-use crate::captures::Captures;
+use crate::captures::{Captures, Quiet};
 use crate::driver::{DevicePtr, Driver, DriverError, PhysHandle};
 use crate::drop_errors::DropErrors;
 use crate::error::{Error, ErrorKind, Result};
@@ -87,7 +87,7 @@ impl CachingAllocator {
                 return Ok(IpcMemory { registry: Arc::clone(registry), base: opened.base, key });
             }
             Some(half_closed) => {
-                registry.check_no_capture(device)?;
+                let _quiet = registry.without_capture(device)?;
                 close(driver, device, half_closed, &mut open.unreleased)?;
                 open.by_handle.remove(&key);
             }
@@ -133,14 +133,12 @@ impl IpcRegistry {
         }
     }
 
-    fn check_no_capture(&self, device: DeviceIndex) -> Result<()> {
-        if !self.captures.are_under_way() {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::Capture,
-            format!("open_ipc_handle: device {device} cannot be waited for while a capture is under way"),
-        ))
+    fn without_capture(&self, device: DeviceIndex) -> Result<Quiet<'_>> {
+        self.captures.quiet().ok_or_else(|| {
+            let text =
+                format!("open_ipc_handle: device {device} cannot be waited for while a capture is under way");
+            Error::new(ErrorKind::Capture, text)
+        })
     }
 
     /// Ends one use. What the driver does not let go is tried again when the next use begins or ends.

@@ -70,6 +70,7 @@ impl Locked<'_> {
         bytes: u64,
         stream: StreamHandle,
     ) -> Result<(), DriverError> {
+        let _relaxed = self.relaxed()?;
         // SAFETY: the block is held and mapped, and as long as the host's memory, which the caller leaves alone unless
         // this says that the copy is done; all work that used the block is complete.
         unsafe { self.driver().copy(dst, src, bytes, stream) }?;

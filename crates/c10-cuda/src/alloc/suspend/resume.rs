@@ -92,7 +92,9 @@ impl Locked<'_> {
         let Err(error) = self.put_contents_back(&mut kept) else { return Ok(()) };
         self.pools.owner_mut(slot).asleep = Some(kept);
         // A copy may be under way. Where it cannot be waited for, the memory stays for the next try.
-        if self.driver().device_synchronize(self.device.index).is_ok() {
+        let device = self.device;
+        let quiet = device.captures.quiet();
+        if quiet.is_some() && self.driver().device_synchronize(device.index).is_ok() {
             let _ = self.sleep_all(slot);
         }
         Err(error.into())
@@ -127,6 +129,7 @@ impl Locked<'_> {
                 return Ok(None);
             }
         }
+        let _relaxed = self.relaxed()?;
         self.synchronize_and_free_events(None)?;
         self.release_blocks()?;
         match self.try_handles(slot)? {

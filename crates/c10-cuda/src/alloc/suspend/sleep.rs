@@ -51,9 +51,9 @@ impl CachingAllocator {
         if locked.pools.owner(slot).pins > 0 {
             return refuse("has an allocation under way");
         }
-        if device.captures_under_way() {
+        let Some(_quiet) = device.captures.quiet() else {
             return refuse("cannot be waited for while a capture is under way");
-        }
+        };
         Ok(locked.suspend(slot, contents)?)
     }
 
