@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::step::Steps;
 use crate::workspace::{cargo, libraries};
-use crate::{Result, beside_cudarc, conformance, doc, instructions, layers, test};
+use crate::{Result, beside_cudarc, conformance, doc, instructions, layers, test, unsafe_modules};
 
 /// Runs the whole check.
 ///
@@ -17,6 +17,7 @@ pub(crate) fn run() -> Result {
     let steps = Steps::begin();
     steps.command("format", &mut cargo_with(&["fmt", "--all", "--check"]))?;
     steps.step("layers", layers::check_workspace)?;
+    steps.step("modules with unsafe code", unsafe_modules::check)?;
     steps.command("lints", &mut clippy(&["--workspace"]))?;
     for package in libraries()?.iter().filter(|package| !package.features.is_empty()) {
         let name = package.name.as_str();

@@ -23,6 +23,7 @@ mod soak;
 mod step;
 mod test;
 mod test_totals;
+mod unsafe_modules;
 mod workspace;
 
 /// What a command gives: the exit code to end with, or why it could not go on.

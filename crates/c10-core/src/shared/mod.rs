@@ -18,14 +18,14 @@ mod blocks;
 mod tests;
 
 use std::fmt;
-use std::hint;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::process::abort;
 use std::ptr::{self, NonNull};
 
-use crate::sync::global::atomic::{AtomicUsize, Ordering, fence};
+use crate::sync::atomic::{AtomicUsize, Ordering, fence};
+use crate::sync::spin_loop;
 
 /// In the place of the count of weak handles while one is looked for.
 const LOCKED: usize = usize::MAX;
@@ -140,7 +140,7 @@ impl<T> Shared<T> {
         let mut seen = weak.load(Ordering::Relaxed);
         loop {
             if seen == LOCKED {
-                hint::spin_loop();
+                spin_loop();
                 seen = weak.load(Ordering::Relaxed);
                 continue;
             }
