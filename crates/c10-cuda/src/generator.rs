@@ -357,5 +357,4 @@ impl fmt::Debug for CudaGenerator {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests;
