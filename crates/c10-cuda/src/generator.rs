@@ -6,11 +6,12 @@
 
 use std::fmt;
 
-use c10_core::{DataPtr, DeviceIndex};
+use c10_core::DeviceIndex;
 
 use crate::alloc::CachingAllocator;
-use crate::driver::{CaptureState, DevicePtr, StreamHandle};
+use crate::driver::{CaptureState, DevicePtr};
 use crate::error::{Error, ErrorKind, Result};
+use crate::graph::SeedMemory;
 use crate::runtime::Runtime;
 use crate::sync::{Arc, Mutex, lock};
 
@@ -68,17 +69,17 @@ struct State {
     seed: u64,
     /// A multiple of 4 (`philox_offset_per_thread`).
     offset: u64,
-    /// The captures that it is registered with and that are under way.
+    /// The captures that it is registered with and that are under way, all of its own runtime.
     captures: Vec<Registration>,
 }
 
 #[derive(Debug)]
 struct Registration {
     capture: u64,
-    stream: StreamHandle,
+    device: DeviceIndex,
     allocator: CachingAllocator,
     /// Seed and offset, once anything has been drawn.
-    memory: Option<DataPtr>,
+    memory: Option<SeedMemory>,
     /// What was drawn so far.
     drawn: u64,
 }
@@ -201,7 +202,7 @@ impl CudaGenerator {
     ///
     /// # Errors
     /// [`ErrorKind::Capture`] in a capture that it is not registered with; [`ErrorKind::InvalidArgument`] when the
-    /// offset would pass 2^64; what the allocator reports of the 16 bytes that the first draw of a capture needs.
+    /// offset would pass 2^64; what the driver reports of the 16 bytes that the first draw of a capture needs.
     /// Nothing is taken then.
     pub fn philox_state(&self, increment: u64) -> Result<PhiloxState> {
         let increment = increment.checked_next_multiple_of(4).ok_or_else(overflow)?;
@@ -212,6 +213,11 @@ impl CudaGenerator {
                 Ok(PhiloxState::Numbers { seed, offset })
             }
         }
+    }
+
+    /// Whether it is of a runtime.
+    pub(crate) fn is_of(&self, runtime: &Runtime) -> bool {
+        self.runtime.id() == runtime.id()
     }
 
     pub(crate) fn state(&self) -> SharedState {
@@ -254,21 +260,24 @@ impl SharedState {
         Ok(before)
     }
 
-    /// Gives an increment back that was not drawn.
-    pub(crate) fn go_back(&self, increment: u64) {
+    /// Gives back what was taken from seed and offset `before` and not drawn, unless anybody has drawn, or begun anew,
+    /// since.
+    pub(crate) fn go_back(&self, before: [u64; 2], increment: u64) {
         let mut state = lock(&self.0);
-        // Somebody may have begun anew in between.
-        state.offset = state.offset.saturating_sub(increment);
+        let [seed, offset] = before;
+        if state.seed == seed && offset.checked_add(increment) == Some(state.offset) {
+            state.offset = offset;
+        }
     }
 
-    pub(crate) fn begin_capture(&self, allocator: &CachingAllocator, stream: StreamHandle, capture: u64) {
+    pub(crate) fn begin_capture(&self, allocator: &CachingAllocator, device: DeviceIndex, capture: u64) {
         let registration =
-            Registration { capture, stream, allocator: allocator.clone(), memory: None, drawn: 0 };
+            Registration { capture, device, allocator: allocator.clone(), memory: None, drawn: 0 };
         lock(&self.0).captures.push(registration);
     }
 
     /// Ends a capture's registration. Its memory and what was drawn, if anything was.
-    pub(crate) fn end_capture(&self, capture: u64) -> Option<(DataPtr, u64)> {
+    pub(crate) fn end_capture(&self, capture: u64) -> Option<(SeedMemory, u64)> {
         let mut state = lock(&self.0);
         let at = state.captures.iter().position(|registration| registration.capture == capture)?;
         let registration = state.captures.swap_remove(at);
@@ -282,23 +291,23 @@ impl SharedState {
         let mut state = lock(&self.0);
         let registration = state.registration(capture)?;
         let memory = registration.memory.as_ref().expect("it was just made sure of");
-        let seed = DevicePtr(memory.as_ptr().addr() as u64);
+        let (seed, offset) = (memory.seed(), memory.offset());
         let offset_intragraph = registration.drawn;
         registration.drawn = offset_intragraph.checked_add(increment).ok_or_else(overflow)?;
-        Ok(PhiloxState::Captured { seed, offset: seed.offset(8), offset_intragraph })
+        Ok(PhiloxState::Captured { seed, offset, offset_intragraph })
     }
 
-    /// Gives a capture its 16 bytes, of the graph's pool. The allocator is asked without the lock.
+    /// Gives a capture its 16 bytes. The allocator is asked without the lock.
     fn ensure_memory(&self, capture: u64) -> Result<()> {
-        let (allocator, stream) = {
+        let (allocator, device) = {
             let mut state = lock(&self.0);
             let registration = state.registration(capture)?;
             if registration.memory.is_some() {
                 return Ok(());
             }
-            (registration.allocator.clone(), registration.stream)
+            (registration.allocator.clone(), registration.device)
         };
-        let memory = allocator.allocate_for(16, stream)?;
+        let memory = allocator.seed_memory(device)?;
         let mut state = lock(&self.0);
         let surplus = match state.registration(capture) {
             Ok(registration) if registration.memory.is_none() => registration.memory.replace(memory),
@@ -346,3 +355,6 @@ impl fmt::Debug for CudaGenerator {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -55,6 +55,7 @@ use crate::config::{Config, Placement};
 use crate::driver::{DevicePtr, Driver, DriverError, NodeId, StreamHandle};
 use crate::drop_errors::DropErrors;
 use crate::event_queues::{EventQueues, IdleEvents};
+use crate::graph::SeedStore;
 use crate::runtime::Runtime;
 use crate::sync::{Arc, Mutex, MutexGuard, lock_busy};
 
@@ -72,6 +73,8 @@ pub(crate) struct Device {
     pub(crate) watched: bool,
     /// Who says where the program is. Asked before the lock is taken.
     pub(crate) contexts: ContextGate,
+    /// Where graphs read seeds from, as far as none does.
+    pub(crate) seeds: Arc<SeedStore>,
     state: Apart<Mutex<DeviceState>>,
 }
 
@@ -199,9 +202,9 @@ impl Device {
         let (captures, drop_errors) = (runtime.captures(), Arc::clone(runtime.drop_errors()));
         let (driver, runtime) = (Arc::clone(runtime.driver()), runtime.id());
         let watched = driver.witness().is_some_and(|witness| witness.watches());
-        let contexts = ContextGate::default();
+        let (contexts, seeds) = (ContextGate::default(), Arc::default());
         let (state, captures) = (Apart(Mutex::new(state)), Arc::clone(captures));
-        Self { index, driver, runtime, captures, drop_errors, watched, contexts, state }
+        Self { index, driver, runtime, captures, drop_errors, watched, contexts, seeds, state }
     }
 
     pub(crate) fn lock(&self) -> Locked<'_> {
@@ -263,7 +266,9 @@ impl Drop for Device {
         locked.expandable.free_retired(&*self.driver);
         locked.expandable.settle(&*self.driver);
         let launched = std::mem::take(&mut locked.retired).into_iter().flat_map(RetiredLaunches::into_events);
-        let idle = launched.chain(locked.idle_events.take()).collect::<Vec<_>>();
+        let launched = launched.collect::<Vec<_>>();
+        self.drop_errors.note(self.seeds.clear(&*self.driver));
+        let idle = launched.into_iter().chain(locked.idle_events.take()).collect::<Vec<_>>();
         let queued = locked.event_queues.iter().flat_map(|(_, queue)| queue).map(|(event, _)| *event);
         for event in idle.into_iter().chain(queued) {
             self.drop_errors.note(self.driver.event_destroy(event));

@@ -14,19 +14,22 @@ use super::device::Locked;
 use super::mempool_id::MempoolId;
 use crate::driver::{DriverError, EventHandle, Status};
 use crate::error::Result;
-use crate::graph::Launches;
+use crate::graph::{Launches, SeedMemory, Work};
+use crate::sync::Arc;
 
 /// Launches of a graph that is gone.
 #[derive(Debug)]
 pub(crate) struct RetiredLaunches {
     launches: Launches,
     pools: Vec<MempoolId>,
+    /// What they do, whose random state is not to be used anew before.
+    _work: Vec<Arc<Work>>,
 }
 
 impl RetiredLaunches {
     /// The events, which nobody waits for any more.
     pub(crate) fn into_events(self) -> impl Iterator<Item = EventHandle> {
-        self.launches.last.into_iter().map(|(_, event)| event)
+        self.launches.into_events()
     }
 }
 
@@ -63,7 +66,13 @@ impl CachingAllocator {
                 owner.graphs = owner.graphs.saturating_sub(1);
             }
         }
-        self.release_pool(device, id)
+        self.release_pool(device, id)?;
+        // Differs from PyTorch: a pool that never had memory does not wait for the next `empty_cache`.
+        let mut locked = self.device(device)?.lock();
+        if let Some(slot) = locked.pools.find(id) {
+            locked.end_if_over(slot);
+        }
+        Ok(())
     }
 
     /// As [`remove_graph`](Self::remove_graph), of a use that was counted a moment ago.
@@ -72,7 +81,8 @@ impl CachingAllocator {
         let _ = self.remove_graph(device, id);
     }
 
-    /// Ends a graph's use of pools. Their memory goes back when the launches are done.
+    /// Ends a graph's use of pools. Their memory, and what its work reads seeds from, serves others when the launches
+    /// are done.
     ///
     /// # Errors
     /// The first of the driver's, after all has been done that can be.
@@ -81,18 +91,40 @@ impl CachingAllocator {
         device: DeviceIndex,
         pools: &[MempoolId],
         launches: Launches,
+        work: Vec<Arc<Work>>,
     ) -> Result<()> {
         let mut result = Ok(());
         if !launches.is_empty() {
             let mut locked = self.device(device)?.lock();
-            locked.retired.push(RetiredLaunches { launches, pools: pools.to_vec() });
+            locked.retired.push(RetiredLaunches { launches, pools: pools.to_vec(), _work: work });
             result = locked.reap_launches();
+        } else {
+            let mut locked = self.device(device)?.lock();
+            launches.into_events().for_each(|event| locked.idle_events.keep(event));
         }
         let mut result = result.map_err(crate::Error::from);
         for pool in pools {
             result = result.and(self.remove_graph(device, *pool));
         }
         result
+    }
+
+    /// Memory that a graph reads seed and offset from. What is cached goes where memory is short.
+    pub(crate) fn seed_memory(&self, device: DeviceIndex) -> Result<SeedMemory> {
+        let device = self.device(device)?;
+        let take = || {
+            let _relaxed = device.captures.relaxed(&*device.driver)?;
+            device.seeds.take(&*device.driver, device.index)
+        };
+        match take() {
+            Err(error) if error.status == Status::OutOfMemory => {
+                let mut locked = device.lock();
+                let _relaxed = locked.relaxed()?;
+                locked.release_blocks()?;
+                Ok(take()?)
+            }
+            taken => Ok(taken?),
+        }
     }
 
     /// Notes that a capture which the current stream takes part in allocates from another pool: its graph keeps that
@@ -139,7 +171,7 @@ impl Locked<'_> {
             let retired = &self.retired[at];
             if id.is_none_or(|id| retired.pools.contains(&id)) {
                 let quiet = self.device.captures.quiet();
-                if retired.launches.is_unknown && quiet.is_none() {
+                if retired.launches.is_unknown() && quiet.is_none() {
                     let index = self.device.index;
                     return Err(DriverError::new("device_synchronize", Status::CaptureUnsupported, index));
                 }
@@ -158,8 +190,29 @@ impl Locked<'_> {
         owner.graphs > 0 || self.retired.iter().any(|retired| retired.pools.contains(&owner.id))
     }
 
+    /// Gives back what graphs that are gone read seeds from, whose launches are waited for.
+    pub(crate) fn release_seeds(&mut self) -> Result<(), DriverError> {
+        let _relaxed = self.relaxed()?;
+        let waited = self.wait_for_seeds();
+        waited.and(self.device.seeds.clear(self.driver()))
+    }
+
+    /// Waits for what launches of graphs that are gone read seeds, unless a graph uses their pools still.
+    fn wait_for_seeds(&mut self) -> Result<(), DriverError> {
+        self.reap_launches()?;
+        loop {
+            let pools = &self.pools;
+            let is_used =
+                |id: &MempoolId| pools.find(*id).is_some_and(|slot| pools.owner(slot).use_count > 0);
+            let is_over = |retired: &RetiredLaunches| !retired.pools.iter().any(is_used);
+            let of = |retired: &RetiredLaunches| retired.pools.first().copied().filter(|_| is_over(retired));
+            let Some(id) = self.retired.iter().find_map(of) else { return Ok(()) };
+            self.wait_for_launches(Some(id))?;
+        }
+    }
+
     fn forget_launches(&mut self, at: usize) {
-        for (_, event) in self.retired.swap_remove(at).launches.last {
+        for event in self.retired.swap_remove(at).into_events() {
             self.idle_events.keep(event);
         }
     }

@@ -376,7 +376,11 @@ impl CachingAllocator {
     /// The first that the driver reports, after all that can be given back has been.
     pub fn empty_cache(&self) -> Result<()> {
         if let Some(pool) = &self.0.async_pool {
-            return pool.empty_cache();
+            let result = pool.empty_cache();
+            // Beside a capture the driver's pools wait too.
+            let quiet = self.0.devices.iter().filter(|device| !device.captures_under_way());
+            let seeds = quiet.map(|device| device.lock().release_seeds()).fold(Ok(()), Result::and);
+            return result.and(seeds.map_err(Error::from));
         }
         let release = |device: &Arc<Device>| {
             let caller = device.contexts.gather(RecordContext::All);

@@ -32,7 +32,7 @@ impl Locked<'_> {
         let waited = self.synchronize_and_free_events(None);
         let device = self.device;
         self.expandable.settle(&*device.driver);
-        let released = self.release_blocks();
+        let released = self.release_blocks().and(self.release_seeds());
         if let Some(arena) = &mut self.arena {
             // Memory is not short.
             arena.allow();

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::cuda_graph::{CudaGraph, Recorded};
+use super::cuda_graph::{CudaGraph, Recorded, Work};
 use super::options::CaptureOptions;
 use super::randomness::{Draws, GraphDraws};
 use crate::alloc::{CachingAllocator, MempoolId, PoolFilter};
@@ -52,7 +52,7 @@ impl CudaGraph {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when it is no stream of the allocator's runtime or a default stream, for a
-    /// generator of another device, and as [`begin_allocate_to_pool`](CachingAllocator::begin_allocate_to_pool) says;
+    /// generator of another device or runtime, and as [`begin_allocate_to_pool`](CachingAllocator::begin_allocate_to_pool) says;
     /// what the driver reports. Nothing captures then.
     pub fn begin(
         allocator: &CachingAllocator,
@@ -79,7 +79,7 @@ impl CudaGraph {
             // There is an error to report already.
             let _ = allocator.mark_capture_end(on.device);
         })?;
-        draws.begin(allocator, on, number);
+        draws.begin(allocator, on.device, number);
         Ok(GraphCapture {
             allocator,
             stream: on,
@@ -183,7 +183,8 @@ impl GraphCapture<'_> {
         match ended {
             Ok(graph) => {
                 let nodes = driver.graph_node_count(graph).map_err(Error::from);
-                let recorded = Recorded { graph, pools, draws, nodes: *nodes.as_ref().unwrap_or(&0) };
+                let recorded =
+                    Recorded { graph, work: Work { pools, draws, nodes: *nodes.as_ref().unwrap_or(&0) } };
                 // Dropped, it gives everything back.
                 let graph = CudaGraph::new(allocator, device, recorded);
                 rest.and(nodes).map(|_| graph)

@@ -6,15 +6,16 @@ use std::fmt;
 use c10_core::DeviceIndex;
 
 use super::capture::GraphCapture;
-use super::launches::Launches;
+use super::launches::{LaunchStream, Launches};
 use super::options::CaptureOptions;
 use super::randomness::GraphDraws;
 use crate::alloc::{CachingAllocator, MempoolId};
-use crate::driver::{CaptureState, DriverError, GraphExecHandle, GraphHandle, Status, StreamHandle};
+use crate::driver::{CaptureState, DriverError, GraphExecHandle, GraphHandle, Status};
 use crate::error::{Error, ErrorKind, Result};
 use crate::stream::AsStream;
+use crate::stream::id::StreamKind;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Mutex, lock};
+use crate::sync::{Arc, Mutex, lock};
 
 /// Captured work, replayed as a whole. While it lives its pools are in use; their memory can go back when it and the
 /// work of its launches are gone.
@@ -42,6 +43,7 @@ use crate::sync::{Mutex, lock};
 pub struct CudaGraph {
     allocator: CachingAllocator,
     device: DeviceIndex,
+    /// The first of those of the work that it does, or did.
     pool: MempoolId,
     /// `None` once it is reset.
     captured: Option<Captured>,
@@ -51,6 +53,12 @@ pub struct CudaGraph {
 #[derive(Debug)]
 pub(super) struct Recorded {
     pub(super) graph: GraphHandle,
+    pub(super) work: Work,
+}
+
+/// What a graph does.
+#[derive(Debug)]
+pub(crate) struct Work {
     /// The pools that it uses, the capture's own first.
     pub(super) pools: Vec<MempoolId>,
     pub(super) draws: GraphDraws,
@@ -60,29 +68,27 @@ pub(super) struct Recorded {
 #[derive(Debug)]
 struct Captured {
     /// What was recorded, until that is launchable or while it is kept.
-    graph: Option<GraphHandle>,
+    recorded: Option<(GraphHandle, Arc<Work>)>,
     /// What is launched.
     exec: Option<GraphExecHandle>,
-    pools: Vec<MempoolId>,
-    draws: GraphDraws,
-    nodes: usize,
+    /// What that does; before there is one, what was recorded.
+    work: Arc<Work>,
     launches: Mutex<Launches>,
     replays: AtomicU64,
 }
 
 impl CudaGraph {
     pub(super) fn new(allocator: &CachingAllocator, device: DeviceIndex, recorded: Recorded) -> Self {
-        let Recorded { graph, pools, draws, nodes } = recorded;
+        let Recorded { graph, work } = recorded;
+        let work = Arc::new(work);
+        let pool = work.pools[0];
         let captured = Captured {
-            graph: Some(graph),
+            recorded: Some((graph, Arc::clone(&work))),
             exec: None,
-            pools,
-            draws,
-            nodes,
+            work,
             launches: Mutex::default(),
             replays: AtomicU64::new(0),
         };
-        let pool = captured.pools[0];
         Self { allocator: allocator.clone(), device, pool, captured: Some(captured) }
     }
 
@@ -104,7 +110,7 @@ impl CudaGraph {
     }
 
     /// Makes what was recorded launchable (`instantiate`). Only a [kept](CaptureOptions::keep_graph) graph needs it;
-    /// again it begins anew, once the launches before are done.
+    /// again it begins anew, once the launches before are done, with what it recorded itself.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] where nothing recorded is kept; what the driver reports. The graph is as it was
@@ -114,25 +120,43 @@ impl CudaGraph {
         runtime.ready()?;
         let driver = runtime.driver();
         let captured = self.captured.as_mut().ok_or_else(not_captured)?;
-        let graph = captured.graph.ok_or_else(|| {
+        let (graph, work) = captured.recorded.as_ref().ok_or_else(|| {
             invalid("instantiate: what was recorded is not kept: capture with `CaptureOptions::keep_graph`")
         })?;
-        let exec = driver.graph_instantiate(graph)?;
-        if let Some(before) = captured.exec.replace(exec) {
-            driver.graph_exec_destroy(before)?;
+        let exec = driver.graph_instantiate(*graph)?;
+        let (before, work) = (captured.exec.replace(exec), Arc::clone(work));
+        self.does(work);
+        Ok(before.map_or(Ok(()), |before| self.allocator.runtime().driver().graph_exec_destroy(before))?)
+    }
+
+    /// Notes what it does from here on. What it did before, if that is not what it has recorded, ends with the launches
+    /// so far.
+    fn does(&mut self, work: Arc<Work>) {
+        let Some(captured) = self.captured.as_mut() else { return };
+        self.pool = work.pools[0];
+        let before = std::mem::replace(&mut captured.work, work);
+        if captured.keeps(&before) {
+            return;
         }
-        Ok(())
+        let held = captured.pools();
+        let left: Vec<_> = before.pools.iter().copied().filter(|pool| !held.contains(pool)).collect();
+        let launches = lock(&captured.launches).share();
+        let ended = self.allocator.end_graph(self.device, &left, launches, vec![before]);
+        if let Some(met) = ended.err().as_ref().and_then(Error::driver) {
+            // It does the other work all the same.
+            self.allocator.runtime().note::<()>(Err(*met));
+        }
     }
 
     /// The same, and lets what was recorded go.
     pub(super) fn instantiate_only(&mut self) -> Result<()> {
         self.instantiate()?;
         let Some(captured) = &mut self.captured else { return Ok(()) };
-        if let Some(graph) = captured.graph {
-            self.allocator.runtime().driver().graph_destroy(graph)?;
+        if let Some((graph, _)) = &captured.recorded {
+            self.allocator.runtime().driver().graph_destroy(*graph)?;
         }
         // One that the driver does not let go is there for the drop, which asks again.
-        captured.graph = None;
+        captured.recorded = None;
         Ok(())
     }
 
@@ -146,7 +170,11 @@ impl CudaGraph {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] before it is [instantiated](Self::instantiate) and after it was
-    /// [reset](Self::reset); [`ErrorKind::Capture`] where the stream captures; what the driver reports.
+    /// [reset](Self::reset), and on the per-thread default stream, which is another stream on each thread;
+    /// [`ErrorKind::Capture`] where the stream captures; what the driver reports. Nothing was launched then and nothing
+    /// drawn, unless [`replays`](Self::replays) has counted it: a launch behind which the driver refused to record an
+    /// event is told as an error, and has drawn its numbers. The next replay waits for the device then, and is refused
+    /// while a capture is under way.
     pub unsafe fn replay(&self) -> Result<()> {
         let stream = self.allocator.runtime().current_stream(self.device)?;
         // SAFETY: the caller's promise.
@@ -166,12 +194,20 @@ impl CudaGraph {
         let driver = &**runtime.driver();
         // One at a time: what is written for one replay is read by that one.
         let mut launches = lock(&captured.launches);
-        let event = launches.prepare(driver, on)?;
-        captured.draws.write(&self.allocator, on)?;
-        // SAFETY: the memory of its pools is the graph's until what was launched is done; for the rest the caller
-        // answers.
-        let launched = unsafe { driver.graph_launch(exec, on) };
-        launched.inspect_err(|_| captured.draws.go_back())?;
+        let event = launches.prepare(driver, runtime.captures(), on)?;
+        let draws = &captured.work.draws;
+        let taken = draws.take().inspect_err(|_| launches.failed(event, false))?;
+        let mut is_issued = false;
+        let written = draws.write(&self.allocator, on.handle, &taken, &mut is_issued);
+        let launched = written.and_then(|()| {
+            // SAFETY: the memory of its pools is the graph's until what was launched is done; for the rest the caller
+            // answers.
+            Ok(unsafe { driver.graph_launch(exec, on.handle) }?)
+        });
+        launched.inspect_err(|_| {
+            draws.give_back(&taken);
+            launches.failed(event, is_issued);
+        })?;
         captured.replays.fetch_add(1, Ordering::Relaxed);
         Ok(launches.issued(driver, on, event)?)
     }
@@ -182,12 +218,13 @@ impl CudaGraph {
     /// As [`replay_on`](Self::replay_on).
     pub fn upload(&self, stream: impl AsStream) -> Result<()> {
         let (_, exec, on) = self.launchable(stream)?;
-        Ok(self.allocator.runtime().driver().graph_upload(exec, on)?)
+        Ok(self.allocator.runtime().driver().graph_upload(exec, on.handle)?)
     }
 
-    fn launchable(&self, stream: impl AsStream) -> Result<(&Captured, GraphExecHandle, StreamHandle)> {
+    fn launchable(&self, stream: impl AsStream) -> Result<(&Captured, GraphExecHandle, LaunchStream)> {
         let runtime = self.allocator.runtime();
-        let on = runtime.handle(stream)?;
+        let is_external = matches!(StreamKind::of(stream.as_stream().id()), Some(StreamKind::External(_)));
+        let on = runtime.owning_handle(stream)?;
         if on.device != self.device {
             return Err(invalid(&format!(
                 "a graph of device {} cannot be replayed on a stream of device {}",
@@ -205,11 +242,12 @@ impl CudaGraph {
                 "a graph cannot be replayed into a capture: end the capture first, or capture the work itself",
             ));
         }
-        Ok((captured, exec, on))
+        Ok((captured, exec, LaunchStream { handle: on, is_external }))
     }
 
     /// Makes the next replays do what another graph recorded, of the same shape (`cudaGraphExecUpdate`). They use the
-    /// memory and the random state of the other, whose pools this graph then keeps beside its own.
+    /// memory and the random state of the other, whose pools this graph then keeps. Those that it used before are its own
+    /// as long as what it recorded is [kept](CaptureOptions::keep_graph), and else until its launches so far are done.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when the other is of another shape, device or allocator or was not
@@ -221,14 +259,14 @@ impl CudaGraph {
             return Err(invalid("update: the graphs are of different devices or allocators"));
         }
         let source = from.captured.as_ref().ok_or_else(not_captured)?;
-        let graph = source.graph.ok_or_else(|| {
+        let (graph, work) = source.recorded.as_ref().ok_or_else(|| {
             invalid("update: what the other graph recorded is not kept: capture with `CaptureOptions::keep_graph`")
         })?;
-        let captured = self.captured.as_mut().ok_or_else(not_captured)?;
+        let captured = self.captured.as_ref().ok_or_else(not_captured)?;
         let exec = captured.exec.ok_or_else(|| invalid("update: the graph is to be instantiated first"))?;
         runtime.ready()?;
-        let new: Vec<_> =
-            source.pools.iter().copied().filter(|pool| !captured.pools.contains(pool)).collect();
+        let held = captured.pools();
+        let new: Vec<_> = work.pools.iter().copied().filter(|pool| !held.contains(pool)).collect();
         for (at, pool) in new.iter().enumerate() {
             let kept = self.allocator.share_graph(self.device, *pool);
             if kept.is_err() {
@@ -236,7 +274,7 @@ impl CudaGraph {
                 return kept;
             }
         }
-        if let Err(error) = runtime.driver().graph_exec_update(exec, graph) {
+        if let Err(error) = runtime.driver().graph_exec_update(exec, *graph) {
             new.iter().for_each(|pool| self.allocator.drop_graph(self.device, *pool));
             return Err(match error.status {
                 Status::GraphUpdateFailure => Error::of_driver(
@@ -247,9 +285,7 @@ impl CudaGraph {
                 _ => error.into(),
             });
         }
-        captured.pools.extend(new);
-        captured.draws.follow(&source.draws);
-        captured.nodes = source.nodes;
+        self.does(Arc::clone(work));
         Ok(())
     }
 
@@ -260,18 +296,21 @@ impl CudaGraph {
     /// The first that the driver reports, after all has been given up.
     pub fn reset(&mut self) -> Result<()> {
         let Some(captured) = self.captured.take() else { return Ok(()) };
-        let Captured { graph, exec, pools, draws, launches, .. } = captured;
+        let pools = captured.pools();
+        let Captured { recorded, exec, work, launches, .. } = captured;
         let driver = self.allocator.runtime().driver();
         let mut result: Result<(), DriverError> = exec.map_or(Ok(()), |exec| driver.graph_exec_destroy(exec));
-        result = result.and(graph.map_or(Ok(()), |graph| driver.graph_destroy(graph)));
-        // The memory that it draws from is of its pools.
-        drop(draws);
+        let mut works = vec![work];
+        if let Some((graph, recorded)) = recorded {
+            result = result.and(driver.graph_destroy(graph));
+            works.push(recorded);
+        }
         let launches = launches.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let released = self.allocator.end_graph(self.device, &pools, launches);
+        let released = self.allocator.end_graph(self.device, &pools, launches, works);
         result.map_err(Error::from).and(released)
     }
 
-    /// The pool that its memory comes from, for others to share (`pool`).
+    /// The pool that the memory of its work comes from, for others to share (`pool`).
     pub fn pool(&self) -> MempoolId {
         self.pool
     }
@@ -283,7 +322,7 @@ impl CudaGraph {
 
     /// What was recorded, where that is kept (`raw_cuda_graph`).
     pub fn handle(&self) -> Option<GraphHandle> {
-        self.captured.as_ref()?.graph
+        self.captured.as_ref()?.recorded.as_ref().map(|(graph, _)| *graph)
     }
 
     /// What is launched, once it is instantiated (`raw_cuda_graph_exec`).
@@ -293,7 +332,7 @@ impl CudaGraph {
 
     /// How many nodes were recorded; 0 once it is reset.
     pub fn node_count(&self) -> usize {
-        self.captured.as_ref().map_or(0, |captured| captured.nodes)
+        self.captured.as_ref().map_or(0, |captured| captured.work.nodes)
     }
 
     /// Whether nothing was recorded: usually because the work went to another stream or device than the capture's.
@@ -304,6 +343,23 @@ impl CudaGraph {
     /// How often it has been replayed.
     pub fn replays(&self) -> u64 {
         self.captured.as_ref().map_or(0, |captured| captured.replays.load(Ordering::Relaxed))
+    }
+}
+
+impl Captured {
+    /// The pools of which it has a use.
+    fn pools(&self) -> Vec<MempoolId> {
+        let mut pools = self.work.pools.clone();
+        let recorded = self.recorded.iter().flat_map(|(_, work)| &work.pools);
+        let more: Vec<_> = recorded.copied().filter(|pool| !pools.contains(pool)).collect();
+        pools.extend(more);
+        pools
+    }
+
+    /// Whether it does some work, or has recorded it.
+    fn keeps(&self, work: &Arc<Work>) -> bool {
+        let recorded = self.recorded.as_ref().is_some_and(|(_, recorded)| Arc::ptr_eq(recorded, work));
+        recorded || Arc::ptr_eq(&self.work, work)
     }
 }
 

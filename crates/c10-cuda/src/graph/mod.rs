@@ -13,8 +13,11 @@ mod cuda_graph;
 mod launches;
 mod options;
 mod randomness;
+mod seeds;
 
 pub use capture::GraphCapture;
 pub use cuda_graph::CudaGraph;
+pub(crate) use cuda_graph::Work;
 pub(crate) use launches::Launches;
 pub use options::CaptureOptions;
+pub(crate) use seeds::{SeedMemory, SeedStore};

@@ -1,15 +1,16 @@
 #![expect(unsafe_code, reason = "copies seeds and offsets out of pinned memory of its own")]
 //! The random state that a graph draws from: which generators, and how much of each a replay takes.
 //!
-//! A replay must not repeat the numbers of the one before. So captured work reads seed and offset from memory of the
-//! device, 16 bytes for each generator, which every replay writes first, in the order of its stream.
+//! A replay must not repeat the numbers of the one before. So captured work reads seed and offset from
+//! [memory of the device](SeedMemory) that every replay writes first, in the order of its stream.
 
 use std::ptr;
 
-use c10_core::{DataPtr, DeviceIndex};
+use c10_core::DeviceIndex;
 
+use super::seeds::SeedMemory;
 use crate::alloc::CachingAllocator;
-use crate::driver::{CopyEnd, DevicePtr, StreamHandle};
+use crate::driver::{CopyEnd, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
 use crate::generator::{CudaGenerator, SharedState};
 use crate::runtime::Runtime;
@@ -28,7 +29,7 @@ pub(super) struct GraphDraws(Vec<Draw>);
 struct Draw {
     generator: SharedState,
     /// Seed and offset, as the work reads them.
-    memory: Arc<DataPtr>,
+    memory: Arc<SeedMemory>,
     /// By how much a replay moves the generator's offset.
     increment: u64,
 }
@@ -38,6 +39,12 @@ impl Draws {
     pub(super) fn new(runtime: &Runtime, device: DeviceIndex, others: Vec<CudaGenerator>) -> Result<Self> {
         let mut states = vec![runtime.default_generator(device)?.state()];
         for generator in others {
+            if !generator.is_of(runtime) {
+                return Err(Error::new(
+                    ErrorKind::InvalidArgument,
+                    "a generator of another runtime cannot be registered with a graph",
+                ));
+            }
             if generator.device() != device {
                 return Err(Error::new(
                     ErrorKind::InvalidArgument,
@@ -55,8 +62,8 @@ impl Draws {
         Ok(Self(states))
     }
 
-    pub(super) fn begin(&self, allocator: &CachingAllocator, stream: StreamHandle, capture: u64) {
-        self.0.iter().for_each(|state| state.begin_capture(allocator, stream, capture));
+    pub(super) fn begin(&self, allocator: &CachingAllocator, device: DeviceIndex, capture: u64) {
+        self.0.iter().for_each(|state| state.begin_capture(allocator, device, capture));
     }
 
     /// What the capture has drawn.
@@ -70,33 +77,49 @@ impl Draws {
 }
 
 impl GraphDraws {
-    /// Writes seeds and offsets for the next replay, in the order of its stream, and moves the generators on.
+    /// Moves the generators on by a replay. Seed and offset of each from before.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] for an offset beyond 2^64; what the driver and the allocator of pinned memory
-    /// report. The generators are as they were then.
-    pub(super) fn write(&self, allocator: &CachingAllocator, on: StreamHandle) -> Result<()> {
-        for (at, draw) in self.0.iter().enumerate() {
-            let written = draw.generator.advance(draw.increment).and_then(|numbers| {
-                write_one(allocator, on, draw, numbers)
-                    .inspect_err(|_| draw.generator.go_back(draw.increment))
-            });
-            if written.is_err() {
-                self.0[..at].iter().for_each(|draw| draw.generator.go_back(draw.increment));
-                return written;
+    /// [`ErrorKind::InvalidArgument`] for an offset beyond 2^64. The generators are as they were then.
+    pub(super) fn take(&self) -> Result<Vec<[u64; 2]>> {
+        let mut taken = Vec::with_capacity(self.0.len());
+        for draw in &self.0 {
+            match draw.generator.advance(draw.increment) {
+                Ok(numbers) => taken.push(numbers),
+                Err(error) => {
+                    self.give_back(&taken);
+                    return Err(error);
+                }
             }
         }
+        Ok(taken)
+    }
+
+    /// Moves the generators back to before a replay that did not come to be, but for those that somebody has drawn
+    /// from since: what lies in between is lost then, and nothing is drawn twice.
+    pub(super) fn give_back(&self, taken: &[[u64; 2]]) {
+        for (draw, before) in self.0.iter().zip(taken) {
+            draw.generator.go_back(*before, draw.increment);
+        }
+    }
+
+    /// Writes what was taken for the next replay, in the order of its stream; `is_issued` is set once any of it may be
+    /// on its way.
+    ///
+    /// # Errors
+    /// What the driver and the allocator of pinned memory report.
+    pub(super) fn write(
+        &self,
+        allocator: &CachingAllocator,
+        on: StreamHandle,
+        taken: &[[u64; 2]],
+        is_issued: &mut bool,
+    ) -> Result<()> {
+        for (draw, numbers) in self.0.iter().zip(taken) {
+            write_one(allocator, on, draw, *numbers)?;
+            *is_issued = true;
+        }
         Ok(())
-    }
-
-    /// Draws as another graph does from here on, from its memory.
-    pub(super) fn follow(&mut self, other: &Self) {
-        self.0.clone_from(&other.0);
-    }
-
-    /// Moves the generators back by a replay that did not come to be.
-    pub(super) fn go_back(&self) {
-        self.0.iter().for_each(|draw| draw.generator.go_back(draw.increment));
     }
 }
 
@@ -109,7 +132,7 @@ fn write_one(allocator: &CachingAllocator, on: StreamHandle, draw: &Draw, number
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr().cast::<u8>(), source.as_ptr(), 16) };
     // Before the copy, so that no failure leaves one that reads memory of another.
     pinned.record_event_of(&source, on)?;
-    let to = CopyEnd::Device(DevicePtr(draw.memory.as_ptr().addr() as u64));
+    let to = CopyEnd::Device(draw.memory.seed());
     let driver = allocator.runtime().driver();
     // SAFETY: the device's 16 bytes are the graph's, whose launches the stream has been made to wait for; the host's
     // are not handed out anew before the stream has passed.

@@ -242,7 +242,7 @@ fn captures_that_fail_leave_nothing_behind() {
     launch(&*rig.sim, rig.handle(two), "node", &[], &[], |_| {}).unwrap();
     let error = capture.end().unwrap_err();
     assert_eq!(error.driver().unwrap().status, Status::CaptureUnjoined);
-    assert_eq!(rig.cuda.pool_use_count(0, id).unwrap(), 0);
+    assert!(rig.cuda.pool_use_count(0, id).is_err(), "a pool without memory ends with its use");
     drop(rig.begin_capture(one, rig.cuda.new_graph_pool_id(), CaptureMode::Relaxed).unwrap());
     rig.cuda.empty_cache().unwrap();
     assert_eq!(rig.reserved(), 0);

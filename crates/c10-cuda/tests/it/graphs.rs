@@ -656,7 +656,7 @@ fn errors_of_a_graphs_end_are_told_later() {
         let pool = graph.pool();
         rig.sim.set_faults(FaultRule::nth(call, 1, Status::Other(7)).into());
         drop(graph);
-        assert_eq!(rig.cuda.pool_use_count(0, pool).unwrap(), 0, "its pool has gone all the same");
+        assert!(rig.cuda.pool_use_count(0, pool).is_err(), "its pool has gone all the same");
         assert_eq!(on.query().unwrap_err().driver().map(|driver| driver.call), Some(call));
         assert!(on.query().unwrap());
     }

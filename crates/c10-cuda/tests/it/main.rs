@@ -33,6 +33,7 @@ mod driver_rules;
 mod events;
 mod faults;
 mod expandable;
+mod graph_faults;
 mod graph_rules;
 mod generators;
 mod graphs;
