@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use tensorplay::c10_core::storage::{StorageDump, capture_backtraces, live_storages};
+use tensorplay::c10_core::storage::{MadeIn, StorageDump, capture_backtraces, live_storages};
 use tensorplay::prelude::*;
 
 /// Losses that are added up.
@@ -79,11 +79,10 @@ fn report() {
     }
 }
 
-/// The place in this file that a backtrace goes through.
+/// The place in this file that a backtrace goes through, in a build of any profile.
 fn place(storage: &StorageDump) -> String {
-    let text = storage.made_at.as_deref().unwrap_or_default();
-    let here =
-        text.lines().map(str::trim).find(|line| line.starts_with("at ") && line.contains("leak_hunt.rs"));
-    let file = |line: &str| line.rsplit('/').next().unwrap_or_default().to_owned();
-    here.map_or_else(|| "elsewhere".to_owned(), file)
+    match storage.made_in(|path| path.ends_with("leak_hunt.rs")) {
+        MadeIn::Place(path) => path.rsplit('/').next().unwrap_or_default().to_owned(),
+        unknown => unknown.to_string(),
+    }
 }

@@ -34,6 +34,7 @@ mod dump;
 mod fresh;
 #[cfg(feature = "mapped")]
 mod from_mapped;
+mod made_in;
 mod migrate;
 mod replace;
 mod resize;
@@ -44,6 +45,7 @@ pub use access::{Access, AccessOptions, AccessSet, FewSet, PendingUse, ReadGuard
 pub use dump::{Layer, StorageDump};
 #[cfg(feature = "leak-tracking")]
 pub use dump::{capture_backtraces, live_storages};
+pub use made_in::MadeIn;
 
 use dump::Origin;
 use source::Source;

@@ -9,8 +9,8 @@ use c10_core::{Device, Storage};
 use crate::fake_device::{TYPE, fake};
 use crate::storage::{external, host};
 
-/// Only one test here at a time: the list of what is live holds every storage for a moment.
-fn alone() -> MutexGuard<'static, ()> {
+/// Only one test of dumps at a time: the list of what is live holds every storage for a moment.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
