@@ -1,5 +1,4 @@
 //! Captures that begin while calls are made, step by step.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::mpsc;
 use std::time::Duration;
