@@ -3,6 +3,8 @@
 use tensorplay::nn::{BatchNorm2d, Buffer, Dropout, Linear, Parameter, Relu, Sequential, Training};
 use tensorplay::prelude::*;
 
+use crate::modules::SEEDED;
+
 /// One of everything.
 #[derive(Debug)]
 struct Net {
@@ -41,6 +43,7 @@ fn names(all: Vec<(String, Tensor)>) -> Vec<String> {
 
 #[test]
 fn names_are_those_of_fields_in_order() {
+    let _seeded = SEEDED.lock().unwrap();
     let net = net();
     assert_eq!(
         names(net.named_parameters()),
@@ -77,6 +80,7 @@ fn names_are_those_of_fields_in_order() {
 
 #[test]
 fn a_shared_parameter_is_learnt_once_and_saved_twice() {
+    let _seeded = SEEDED.lock().unwrap();
     let first = Linear::new(2, 2).unwrap();
     let mut second = Linear::new(2, 2).unwrap();
     second.weight = first.weight.clone();
@@ -90,6 +94,7 @@ fn a_shared_parameter_is_learnt_once_and_saved_twice() {
 
 #[test]
 fn training_is_switched_everywhere() {
+    let _seeded = SEEDED.lock().unwrap();
     let mut net = net();
     let x = Tensor::ones(&[1, 2, 2, 2], ScalarType::Float32).unwrap();
     net.eval();
@@ -106,6 +111,7 @@ fn training_is_switched_everywhere() {
 
 #[test]
 fn conversion_keeps_integers_and_gradients() {
+    let _seeded = SEEDED.lock().unwrap();
     let mut net = net();
     net.scale.set_grad(Some(&Tensor::ones(&[2], ScalarType::Float32).unwrap())).unwrap();
     net.layers[0].weight.requires_grad_(false).unwrap();
@@ -127,6 +133,7 @@ fn conversion_keeps_integers_and_gradients() {
 
 #[test]
 fn gradients_are_taken_away_and_no_longer_wanted() {
+    let _seeded = SEEDED.lock().unwrap();
     let net = net();
     net.scale.set_grad(Some(&Tensor::ones(&[2], ScalarType::Float32).unwrap())).unwrap();
     net.zero_grad().unwrap();
@@ -137,6 +144,7 @@ fn gradients_are_taken_away_and_no_longer_wanted() {
 
 #[test]
 fn a_state_dict_is_loaded_in_place() {
+    let _seeded = SEEDED.lock().unwrap();
     let (from, to) = (net(), net());
     let held = to.parameters();
     to.load_state_dict(&from.state_dict().unwrap()).unwrap();
@@ -148,6 +156,7 @@ fn a_state_dict_is_loaded_in_place() {
 
 #[test]
 fn every_name_that_does_not_fit_is_told_and_nothing_is_loaded() {
+    let _seeded = SEEDED.lock().unwrap();
     let net = net();
     let before = net.scale.to_vec::<f32>().unwrap();
     let mut state = net.state_dict().unwrap();
@@ -174,6 +183,7 @@ fn every_name_that_does_not_fit_is_told_and_nothing_is_loaded() {
 
 #[test]
 fn a_module_goes_through_a_file() {
+    let _seeded = SEEDED.lock().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("net.safetensors");
     let (from, to) = (net(), net());
@@ -193,6 +203,7 @@ fn a_module_goes_through_a_file() {
 
 #[test]
 fn bad_input_is_refused() {
+    let _seeded = SEEDED.lock().unwrap();
     use tensorplay::nn::{
         Bilinear, Conv1d, ConvConfig, Embedding, EmbeddingConfig, GroupNorm, Gru, Lstm, LstmState,
         MultiheadAttention,
@@ -233,6 +244,7 @@ fn bad_input_is_refused() {
 
 #[test]
 fn a_state_that_cannot_be_copied_changes_nothing() {
+    let _seeded = SEEDED.lock().unwrap();
     let layer = Linear::new(2, 1).unwrap();
     let before = layer.state_dict().unwrap()[0].1.deep_clone().unwrap();
     let state = [
@@ -245,6 +257,7 @@ fn a_state_that_cannot_be_copied_changes_nothing() {
 
 #[test]
 fn sizes_that_no_layer_has_are_refused() {
+    let _seeded = SEEDED.lock().unwrap();
     let x = Tensor::ones(&[1, 1, 3], ScalarType::Float32).unwrap();
     for size in [1 << 57, i64::MAX] {
         assert!(nn::AdaptiveMaxPool1d::new([size]).forward(&x).is_err());

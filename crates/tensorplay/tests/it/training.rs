@@ -16,6 +16,7 @@ use tensorplay::optim::{
 };
 use tensorplay::prelude::*;
 
+use crate::modules::SEEDED;
 use crate::recorded::{assert_close, number, numbers, read, tensor};
 
 /// The last step of a recurrent network, through a linear layer.
@@ -244,25 +245,30 @@ fn follow_all(model: &str) {
 
 #[test]
 fn a_network_of_linear_layers_learns_as_in_pytorch() {
+    let _seeded = SEEDED.lock().unwrap();
     follow_all("mlp");
 }
 
 #[test]
 fn a_convolutional_network_learns_as_in_pytorch() {
+    let _seeded = SEEDED.lock().unwrap();
     follow_all("convnet");
 }
 
 #[test]
 fn an_lstm_learns_as_in_pytorch() {
+    let _seeded = SEEDED.lock().unwrap();
     follow_all("lstm");
 }
 
 #[test]
 fn a_gru_learns_as_in_pytorch() {
+    let _seeded = SEEDED.lock().unwrap();
     follow_all("gru");
 }
 
 #[test]
 fn an_encoder_layer_learns_as_in_pytorch() {
+    let _seeded = SEEDED.lock().unwrap();
     follow_all("encoder");
 }
