@@ -21,6 +21,8 @@ enum Refusal {
     Same,
     /// Ours has words of its own, and both go on.
     OwnWords,
+    /// PyTorch fails with `cudaMallocAsync` on a full device, of which ours says that nothing is free; both go on.
+    NothingFree,
     /// Ours refuses too; what PyTorch does after it is not compared.
     End,
     /// PyTorch should not have refused.
@@ -52,15 +54,12 @@ pub(crate) fn compare(oracle: &Output, ours: &Output) -> Verdict {
         theirs.truncate(place - effects);
     }
     let common = theirs.iter().zip(&ours).take_while(|(theirs, ours)| agree(theirs, ours)).count();
-    let is_meant = disturbs_capture(&theirs, common)
-        || forgets_use(&theirs, common)
-        || refuses_restore(&ours, common)
-        || asks_in_capture(&theirs, &ours, common);
-    if is_meant {
-        return Verdict::AgreeUpTo(common);
-    }
     if common < theirs.len() || (whole && common < ours.len()) {
-        return Verdict::Differ(common);
+        let is_meant = disturbs_capture(&theirs, common)
+            || forgets_use(&theirs, common)
+            || refuses_restore(&ours, common)
+            || asks_in_capture(&theirs, &ours, common);
+        return if is_meant { Verdict::AgreeUpTo(common) } else { Verdict::Differ(common) };
     }
     let next = ours[common..].iter().find(|line| !is_effect(line));
     if refused.is_some_and(|refused| next.is_none_or(|next| !agree(&refused, next))) {
@@ -81,21 +80,18 @@ pub(crate) fn line(output: &Output, number: usize) -> String {
 /// capture is under way. Ours leaves alone what a capturing stream uses or owns; PyTorch takes it, which spoils the
 /// capture, or lets its replays race with whoever gets the block.
 fn disturbs_capture(theirs: &[String], line: usize) -> bool {
-    let takes = ["trace free_completed ", "driver unmap ", "driver segment_free "];
-    let disturbs = theirs.get(line).is_some_and(|line| takes.iter().any(|start| line.starts_with(start)));
+    let takes = begins(theirs, line, &["trace free_completed ", "driver unmap ", "driver segment_free "]);
     // A pool's own allocator is called in the thread's mode, and the driver refuses it.
-    let refused = line > 0 && theirs.get(line - 1).is_some_and(|line| line.starts_with("own alloc "));
-    (disturbs || refused) && theirs[..line].iter().map(|line| captures_begun(line)).sum::<i32>() > 0
+    let is_refused = line > 0 && begins(theirs, line - 1, &["own alloc "]);
+    (takes || is_refused) && theirs[..line].iter().map(|line| captures_begun(line)).sum::<i32>() > 0
 }
 
 /// Whether at this line one of both asks the driver of `cudaMallocAsync` for something in a capture, or at its end, that
 /// the other does not. PyTorch asks for what a graph cannot have or what spoils the capture, and ours waits for its end.
 fn asks_in_capture(theirs: &[String], ours: &[String], line: usize) -> bool {
-    let asks = |lines: &[String]| {
-        let starts = ["driver graph_alloc ", "driver graph_free ", "driver async_release "];
-        lines.get(line).is_some_and(|line| starts.iter().any(|start| line.starts_with(start)))
-    };
-    (asks(theirs) || asks(ours)) && theirs[..line].iter().any(|line| captures_begun(line) > 0)
+    let calls = ["driver graph_alloc ", "driver graph_free ", "driver async_release "];
+    (begins(theirs, line, &calls) || begins(ours, line, &calls))
+        && theirs[..line].iter().any(|line| captures_begun(line) > 0)
 }
 
 /// Whether ours refuses here to restore a block that other streams use, or into a segment of another stream. PyTorch
@@ -111,7 +107,7 @@ fn refuses_restore(ours: &[String], line: usize) -> bool {
 /// recorded in a capture. PyTorch keeps such uses by the address of its `Block`, also when the block is freed outside
 /// captures; what comes to that address next loses its own uses of those streams.
 fn forgets_use(theirs: &[String], line: usize) -> bool {
-    if !theirs.get(line).is_some_and(|line| line.starts_with("trace free_completed ")) {
+    if !begins(theirs, line, &["trace free_completed "]) {
         return false;
     }
     let (mut captures, mut recorded) = (0, HashSet::new());
@@ -128,13 +124,23 @@ fn forgets_use(theirs: &[String], line: usize) -> bool {
     })
 }
 
+/// Whether there is such a line, and it begins with one of these.
+fn begins(lines: &[String], line: usize, starts: &[&str]) -> bool {
+    lines.get(line).is_some_and(|line| starts.iter().any(|start| line.starts_with(start)))
+}
+
 /// How many captures more are under way after a line.
 fn captures_begun(line: &str) -> i32 {
-    match line.split(' ').find(|word| *word != "t" && word.parse::<u32>().is_err()) {
-        Some("capture_begin") => 1,
-        Some("capture_end") => -1,
+    match command_name(line) {
+        "capture_begin" => 1,
+        "capture_end" => -1,
         _ => 0,
     }
+}
+
+/// The name of a command, behind its thread.
+fn command_name(command: &str) -> &str {
+    command.split(' ').find(|word| *word != "t" && word.parse::<u32>().is_err()).unwrap_or_default()
 }
 
 /// Whether a line stands before that of the command that caused it.
@@ -143,24 +149,19 @@ fn is_effect(line: &str) -> bool {
 }
 
 fn agree(theirs: &str, ours: &str) -> bool {
-    if let Some(("cache_info", text)) = refused(theirs)
-        && text.starts_with("CUDA error: fake cuda error")
-    {
-        // On a full device PyTorch fails with `cudaMallocAsync`; there is nothing free.
-        return ours.ends_with("cache_info 0");
+    match refusal(theirs) {
+        Some(Refusal::NothingFree) => ours.ends_with("cache_info 0"),
+        Some(Refusal::OwnWords | Refusal::End) => theirs
+            .split_once(": ")
+            .zip(ours.split_once(": "))
+            .is_some_and(|(theirs, ours)| theirs.0 == ours.0),
+        Some(Refusal::Same | Refusal::Defect) | None => theirs == ours,
     }
-    if !matches!(refusal(theirs), Some(Refusal::OwnWords | Refusal::End)) {
-        return theirs == ours;
-    }
-    theirs.split_once(": ").zip(ours.split_once(": ")).is_some_and(|(theirs, ours)| theirs.0 == ours.0)
 }
 
 /// How PyTorch's refusal is taken; `None` for any other line.
 fn refusal(line: &str) -> Option<Refusal> {
     let (name, text) = refused(line)?;
-    if name == "cache_info" && text.starts_with("CUDA error: fake cuda error") {
-        return None;
-    }
     let same = [
         "invalid fraction",
         "invalid device pointer",
@@ -178,6 +179,8 @@ fn refusal(line: &str) -> Option<Refusal> {
     ];
     Some(if same.iter().any(|start| text.starts_with(start)) {
         Refusal::Same
+    } else if name == "cache_info" && text.starts_with("CUDA error: fake cuda error") {
+        Refusal::NothingFree
     } else if (text.starts_with("it != graph_pools.end() INTERNAL ASSERT") && name.contains("pool"))
         || text == "CUDA driver error: fake driver error"
     {
@@ -193,8 +196,7 @@ fn refusal(line: &str) -> Option<Refusal> {
 /// The name of the command that a line says is refused, and why.
 pub(crate) fn refused(line: &str) -> Option<(&str, &str)> {
     let (command, text) = line.strip_prefix("error ")?.split_once(": ")?;
-    let name = command.split(' ').find(|word| *word != "t" && word.parse::<u32>().is_err());
-    Some((name.unwrap_or_default(), text))
+    Some((command_name(command), text))
 }
 
 /// The lines, less what PyTorch leaves open.
