@@ -286,7 +286,10 @@ fn tell_users(
     let users: Vec<_> = lock(users).iter().filter_map(Weak::upgrade).collect();
     let mut result = Ok(());
     for user in users {
-        result = result.and(user.before_end(streams));
+        // Each may fail for itself.
+        for stream in streams {
+            result = result.and(user.before_end(*stream));
+        }
     }
     result
 }

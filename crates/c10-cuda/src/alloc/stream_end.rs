@@ -9,14 +9,8 @@ use crate::driver::{DriverError, StreamHandle};
 use crate::stream::StreamUser;
 
 impl StreamUser for Device {
-    fn before_end(&self, streams: &[StreamHandle]) -> Result<(), DriverError> {
-        let mut locked = self.lock();
-        let mut result = Ok(());
-        for stream in streams {
-            // Each may fail for itself: its blocks are as they were then.
-            result = result.and(locked.before_end(*stream));
-        }
-        result
+    fn before_end(&self, stream: StreamHandle) -> Result<(), DriverError> {
+        self.lock().before_end(stream)
     }
 }
 

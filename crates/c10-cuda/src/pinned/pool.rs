@@ -144,13 +144,8 @@ impl Pool {
 }
 
 impl StreamUser for Pool {
-    fn before_end(&self, streams: &[StreamHandle]) -> Result<(), DriverError> {
-        let mut locked = self.lock();
-        let mut result = Ok(());
-        for stream in streams {
-            result = result.and(locked.before_end(*stream));
-        }
-        result
+    fn before_end(&self, stream: StreamHandle) -> Result<(), DriverError> {
+        self.lock().before_end(stream)
     }
 }
 
