@@ -139,7 +139,7 @@ impl Locked<'_> {
     /// Everything that may yet give a block, in PyTorch's order. A capture only asks the driver and other pools:
     /// see Note [Captures].
     fn climb(&mut self, request: &mut Request, capturing: bool) -> Result<BlockId, Refused> {
-        if !capturing && self.limit.is_some() && self.config.garbage_collection_threshold > 0.0 {
+        if !capturing && self.counts_ages() {
             self.garbage_collect_cached_blocks()?;
         }
         if let Segment::Got(id) = self.alloc_segment(request, false)? {
@@ -263,7 +263,7 @@ impl DeviceState {
     /// The free block that fits best, taken out of the free set (`get_free_block`).
     #[inline]
     pub(crate) fn take_best_fit(&mut self, request: &Request) -> Option<BlockId> {
-        let ages = self.limit.is_some() && self.config.garbage_collection_threshold > 0.0;
+        let ages = self.counts_ages();
         let max_split = self.config.max_split();
         let slack = self.config.max_non_split_rounding_size;
         let size = request.size;

@@ -74,9 +74,7 @@ impl Hot {
     ) -> Self {
         Self { id, ptr, requested, stream, split, rounds: 0, holder, is_used: false, place: Place::Out }
     }
-}
 
-impl Hot {
     #[inline]
     fn is_for(&self, requested: u64, stream: u64, holder: Holder) -> bool {
         self.requested == requested && self.stream == stream && self.holder == holder
@@ -166,15 +164,12 @@ impl Locked<'_> {
     /// statistics before it was.
     #[inline]
     pub(crate) fn set_hot(&mut self, id: BlockId, request: &Request, split_before: (i64, i64)) {
-        let ages = self.limit.is_some() && self.config.garbage_collection_threshold > 0.0;
-        let waits = self.has_waiting();
-        // Another thread's request, or one in a capture, may be for another pool.
-        let is_scoped = !self.pools.scopes.is_empty() || self.active_captures > 0;
+        let is_unlike = self.counts_ages() || self.has_waiting() || self.is_scoped();
         let block = &self.blocks[id];
         let (ptr, is_whole) = (block.ptr, block.size >= self.config.max_split());
         // A plan, and who makes one, count every request.
         let is_counted = self.arena.is_some() || self.recorder.is_some();
-        if ages || waits || is_scoped || self.device.watched || self.trace.is_on() || is_whole || is_counted {
+        if is_unlike || self.device.watched || self.trace.is_on() || is_whole || is_counted {
             return;
         }
         let (count, bytes) = self.usage.split_now();

@@ -27,18 +27,26 @@ impl DeviceState {
     /// is given up.
     #[inline]
     pub(crate) fn look(&mut self, device: &Device) {
-        let config = &self.config;
-        let counts_ages = self.limit.is_some() && config.garbage_collection_threshold > 0.0;
-        // Another thread's request, or one in a capture, may be for another pool.
-        let is_scoped = !self.pools.scopes.is_empty() || self.active_captures > 0;
         self.is_plain = self.is_ordinary
-            && !counts_ages
-            && !is_scoped
+            && !self.counts_ages()
+            && !self.is_scoped()
             && !device.watched
             && self.graph_uses.is_empty()
             && self.arena.is_none()
             && self.recorder.is_none()
             && self.trace.is_quiet();
+    }
+
+    /// Whether garbage collection counts the ages of free blocks.
+    #[inline]
+    pub(crate) fn counts_ages(&self) -> bool {
+        self.limit.is_some() && self.config.garbage_collection_threshold > 0.0
+    }
+
+    /// Whether another thread's request, or one in a capture, may be for another pool.
+    #[inline]
+    pub(crate) fn is_scoped(&self) -> bool {
+        !self.pools.scopes.is_empty() || self.active_captures > 0
     }
 
     /// Whether a freed block may have become free since, or waits to be looked at.
