@@ -46,10 +46,8 @@ impl PoolState {
         }
         for (at, block) in &self.blocks {
             assert_eq!(block.events, queued.remove(at).unwrap_or(0), "P3: {block:?}");
-            let waits = block.state == State::Waiting;
-            assert!(waits || block.events == 0, "P3: {block:?} does not wait");
             let listed = self.unrecorded.iter().chain(&self.stranded).filter(|waiting| *waiting == at);
-            let has_streams = waits && !block.streams.is_empty();
+            let has_streams = block.state == State::Waiting && !block.streams.is_empty();
             assert_eq!(listed.count(), usize::from(has_streams), "P3: {block:?} is tried again");
         }
         assert!(queued.is_empty(), "P3: events of blocks that are gone");

@@ -3,9 +3,9 @@
 //! - **P1.** Blocks do not overlap.
 //! - **P2.** A cached block stands once in the list of its class, and no other block does. It has no streams and no
 //!   events.
-//! - **P3.** A block's `events` is the number of its entries in the event queues. Only blocks that wait have any, and
-//!   blocks that are out of streams that have ended. A
-//!   waiting block with streams left is listed once, in `unrecorded` or `stranded`.
+//! - **P3.** A block's `events` is the number of its entries in the event queues. A cached block has none, and
+//!   one that is out only of streams that have ended. A waiting block with streams left is listed once, in `unrecorded`
+//!   or `stranded`.
 //! - **P4.** The statistics are the sums over the blocks: all of them, and those that are not cached.
 //! - **P5.** Blocks of the segment lie in the part of it that is cut off.
 //!

@@ -69,6 +69,7 @@ impl Drop for Pool {
         }
         let ptr =
             NonNull::new(std::ptr::with_exposed_provenance_mut(base)).expect("no segment begins at null");
+        let _relaxed = self.captures.relaxed(&*self.driver);
         // SAFETY: the driver gave the segment, and every block of it is cached: nobody uses it.
         let _ = unsafe { self.driver.host_free(ptr) };
         locked.forget_segment();

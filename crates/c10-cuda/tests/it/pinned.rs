@@ -343,6 +343,28 @@ fn memory_outlives_the_allocator_and_goes_with_its_last_block() {
 }
 
 #[test]
+fn memory_that_is_out_outlives_the_streams_that_use_it() {
+    for drops_allocator in [false, true] {
+        let rig = Rig::new();
+        let stream = rig.stream(0);
+        let [held, again] = [(); 2].map(|()| rig.allocate(64));
+        for block in [&held, &again] {
+            rig.pinned.record_event(block, stream).unwrap();
+        }
+        let Rig { sim, runtime, pinned } = rig;
+        // The allocator keeps the runtime, and blocks keep neither.
+        drop(runtime);
+        let pinned = (!drops_allocator).then_some(pinned);
+        drop(held);
+        drop(pinned);
+        drop(again);
+        assert_eq!(sim.call_count("host_free"), 2);
+        assert_eq!(sim.call_count("event_create"), sim.call_count("event_destroy"));
+        assert_eq!(sim.take_faults(), []);
+    }
+}
+
+#[test]
 fn a_stream_that_is_gone_is_waited_for_by_its_device() {
     let sim = SimDriver::new(SimConfig::with_bytes(64 * MIB));
     // A strict driver would stop the free.
