@@ -37,8 +37,8 @@ pub(crate) struct Deferred {
 
 impl CachingAllocator {
     /// Says that a stream of the device is about to capture (`markCaptureBegin`): to be called before the driver's
-    /// capture begins. From here on the allocator asks the driver whether it is in a capture. Waits for calls of the
-    /// driver's allocators that would spoil one.
+    /// capture begins. From here on, until [`mark_capture_end`](Self::mark_capture_end) or the end of the allocator, it
+    /// asks the driver whether it is in a capture. Waits for calls of the driver's allocators that would spoil one.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when there is no such device.
@@ -82,6 +82,12 @@ impl Device {
         self.captures.are_under_way()
     }
 
+    /// Whether this thread's calls are in no capture's way: none is under way, or what is about to begin waits for the
+    /// call that the thread is in.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.captures.quiet().is_some()
+    }
+
     /// The calling thread's current stream of the device.
     fn current_stream(&self) -> StreamHandle {
         current::existing_stream(self.runtime, self.index)
@@ -89,8 +95,8 @@ impl Device {
 }
 
 impl<'a> Locked<'a> {
-    /// Makes this thread's calls disturb no capture. The program's
-    /// callbacks are not run meanwhile.
+    /// Makes this thread's calls disturb no capture. Of the program nothing is run meanwhile but the allocators of
+    /// pools.
     pub(crate) fn relaxed(&self) -> Result<Undisturbing<'a>, DriverError> {
         self.device.captures.relaxed(&*self.device.driver)
     }

@@ -236,8 +236,11 @@ impl Device {
     pub(crate) fn close(&self) {
         let mut locked = self.lock();
         locked.is_closed = true;
+        // Nobody is left who could say that they have ended.
+        let captures = std::mem::take(&mut locked.active_captures);
         let last = if locked.owned == 0 { locked.keepalive.take() } else { None };
         drop(locked);
+        (0..captures).for_each(|_| self.captures.end());
         last.into_iter().for_each(Self::let_go);
     }
 

@@ -11,7 +11,7 @@ use crate::driver::{DevicePtr, StreamHandle};
 /// A source of segments for private pools (`torch.cuda.MemPool(allocator)`).
 ///
 /// It is called with no lock of the allocator held, and may use it, though not for memory of the same pool: that
-/// would ask it again. What [`alloc`](Self::alloc) is asked for are whole segments, so that it is called as seldom
+/// would ask it again. It does not wait for a thread that begins a capture, which may have to wait for this call. What [`alloc`](Self::alloc) is asked for are whole segments, so that it is called as seldom
 /// as the driver would be.
 ///
 /// # Safety

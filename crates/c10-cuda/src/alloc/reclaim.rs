@@ -14,8 +14,9 @@ use crate::driver::{CaptureState, DevicePtr, DriverError};
 
 impl Locked<'_> {
     /// Waits for all streams that blocks wait for, and gives back every segment that is wholly free, of private
-    /// pools those whose last use is gone (`release_cached_blocks`); with them the events that no block waits for. Gives the first error, after all has been tried.
-    /// In a capture that waits for the capture's end, as far as private pools are concerned.
+    /// pools those whose last use is gone (`release_cached_blocks`); with them the events that no block waits for.
+    /// Gives the first error, after all has been tried. In a capture that waits for the capture's end, as far as
+    /// private pools are concerned.
     pub(crate) fn release_cached_blocks(&mut self) -> Result<(), DriverError> {
         if self.capture_context()?.is_some() {
             let freeable: Vec<_> = self.pools.freeable.iter().filter_map(|id| self.pools.find(id)).collect();
@@ -134,7 +135,7 @@ impl Locked<'_> {
         let is_quiet = || self.driver().capture_state(self.stream(block.stream)) == Ok(CaptureState::None);
         // What a window maps stays at home.
         let is_shown = || self.windows.map_within(block.ptr, block.end());
-        block.expandable.is_some() && (!self.device.captures_under_way() || is_quiet()) && !is_shown()
+        block.expandable.is_some() && (self.device.is_quiet() || is_quiet()) && !is_shown()
     }
 
     /// Gives the segment at an address back if it is wholly free, and says whether it was.

@@ -3,8 +3,9 @@
 //! // Note [Captures that begin meanwhile]
 //! Who sees that none is under way, and makes such a call, must have made it before one begins. So the call is counted
 //! while it lasts ([`Quiet`]), and a capture that is to begin is counted first, and waits then for the calls that are
-//! under way; whoever comes after that sees it. A thread that is in a call already is not kept from another. The
-//! program's callbacks are not run in one.
+//! under way; whoever comes after that sees it. A thread that is in a call already is not kept from another. Of the
+//! program nothing is run in one but the allocators of pools: such a one may begin a capture, and must not wait for a
+//! thread that does.
 //!
 //! That of a call and a capture which come at once one sees the other rests on `calls`, which a capture reads by a
 //! change of nothing. A call's own change comes before that or after it. Before it: the capture sees the call. After

@@ -74,9 +74,9 @@ impl Launches {
         captures: &Captures,
         device: DeviceIndex,
     ) -> Result<(), DriverError> {
-        if captures.are_under_way() {
+        let Some(_quiet) = captures.quiet() else {
             return Err(DriverError::new("device_synchronize", Status::CaptureUnsupported, device));
-        }
+        };
         driver.device_synchronize(device)?;
         self.is_unknown = false;
         Ok(())

@@ -3,8 +3,9 @@
 #![expect(unsafe_code, reason = "opens memory that the test's other process keeps, and frees raw memory")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use c10_cuda::driver::sim::{Completion, SimConfig, SimDriver};
 use c10_cuda::driver::{Checked, Driver, Record};
@@ -201,17 +202,20 @@ fn the_drivers_pools_go_on_beside_a_capture_of_another_allocator() {
 fn pinned_memory_ends_beside_a_capture() {
     let rig = Rig::new(256 * MIB);
     let side = CudaStream::from_pool(&rig.runtime, 0, 0).unwrap();
-    let make = || {
-        let pinned = PinnedAllocator::new(rig.runtime.clone(), Default::default()).unwrap();
-        let used = pinned.allocate(4096).unwrap();
-        pinned.record_event(&used, &side).unwrap();
-        (pinned, used)
-    };
-    beside(&rig, make, |(pinned, used)| {
-        drop(used);
-        pinned.empty_cache().unwrap();
-        drop(pinned);
-    });
+    for reserve_segment_size in [0, MIB] {
+        let make = || {
+            let config = PinnedConfig { reserve_segment_size, ..PinnedConfig::default() };
+            let pinned = PinnedAllocator::new(rig.runtime.clone(), config).unwrap();
+            let used = pinned.allocate(4096).unwrap();
+            pinned.record_event(&used, &side).unwrap();
+            (pinned, used)
+        };
+        beside(&rig, make, |(pinned, used)| {
+            drop(used);
+            pinned.empty_cache().unwrap();
+            drop(pinned);
+        });
+    }
     assert_eq!(rig.sim.call_count("host_alloc"), rig.sim.call_count("host_free"));
 }
 
@@ -293,5 +297,53 @@ fn another_runtime_of_the_driver_goes_on() {
         other.empty_cache().unwrap();
         assert_eq!(other.memory_reserved(0).unwrap(), 0);
         assert_eq!(runtime.take_drop_error(), None);
+    }
+}
+
+/// Captures that an allocator was told of, and not of their end, keep nobody waiting once it has ended.
+#[test]
+fn an_allocator_that_ends_has_no_captures() {
+    for settings in ["", "backend:cudaMallocAsync"] {
+        let rig = Rig::new(256 * MIB);
+        let other = second(&rig, settings);
+        (0..2).for_each(|_| other.mark_capture_begin(0).unwrap());
+        let held = other.allocate(30 * MIB).unwrap();
+        drop(other);
+        drop(held);
+        assert_eq!((rig.driver_used(), rig.sim.mem_pool_info(0).unwrap().reserved), (0, 0), "{settings}");
+        assert_eq!(rig.runtime.take_drop_error(), None);
+    }
+}
+
+/// A capture that is about to begin, and waits for the call, keeps it from nothing.
+#[test]
+fn an_allocator_ends_before_a_capture_that_waits_for_that() {
+    for settings in ["", "expandable_segments:True", "placement:stitched"] {
+        let config = Config::parse(settings).unwrap();
+        let sim = SimDriver::new(SimConfig::with_bytes(256 * MIB));
+        let other = CachingAllocator::new(sim.clone(), Config::default()).unwrap();
+        let cuda = CachingAllocator::new(sim.clone(), config).unwrap();
+        let [main, side] = [(); 2].map(|()| CudaStream::from_pool(cuda.runtime(), 0, 0).unwrap());
+        let block = cuda.allocate_on(MIB, &main).unwrap();
+        cuda.record_stream(&block, &side).unwrap();
+        let (ends, is_ending) = mpsc::channel();
+        launch(&*sim, side.handle(), "slow", &[], &[], move |_| {
+            ends.send(()).unwrap();
+            std::thread::sleep(Duration::from_millis(50));
+        })
+        .unwrap();
+        drop((main, side, cuda));
+        std::thread::scope(|scope| {
+            let other = &other;
+            scope.spawn(move || {
+                is_ending.recv().unwrap();
+                other.mark_capture_begin(0).unwrap();
+                other.mark_capture_end(0).unwrap();
+            });
+            // Its stream has ended, so that the device is to be waited for.
+            drop(block);
+        });
+        let info = sim.memory_info(0).unwrap();
+        assert_eq!(info.free, info.total, "{settings}");
     }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::mpsc;
+use std::time::Duration;
 
 use c10_core::DataPtr;
 use c10_cuda::driver::sim::{Completion, FaultPlan, FaultRule, SimConfig};
@@ -161,6 +162,37 @@ fn what_no_event_is_behind_is_waited_for_before_the_next_replay() {
         assert_eq!(number(&rig, at), sum, "no number twice, and none lost: {what}");
         is_quiet(&rig);
     }
+}
+
+/// Long enough for a thread that is not held off.
+const WHILE: Duration = Duration::from_millis(50);
+
+#[test]
+fn no_capture_begins_while_the_device_is_waited_for() {
+    let rig = Rig::new(GIB);
+    let on = stream(&rig);
+    let graph = writing(&rig, &on, CaptureOptions::default());
+    rig.sim.set_faults(FaultRule::nth("event_record", 1, Status::Other(999)).into());
+    replay_on(&graph, &on).unwrap_err();
+    rig.sim.set_faults(FaultPlan::new());
+    let ((waits, is_waiting), (begun, has_begun)) = (mpsc::channel(), mpsc::channel());
+    launch(&*rig.sim, on.handle(), "slow", &[], &[], move |_| {
+        waits.send(()).unwrap();
+        assert!(has_begun.recv_timeout(WHILE).is_err(), "a capture begins");
+    })
+    .unwrap();
+    std::thread::scope(|scope| {
+        let cuda = &rig.cuda;
+        scope.spawn(move || {
+            is_waiting.recv().unwrap();
+            cuda.mark_capture_begin(0).unwrap();
+            begun.send(()).unwrap_or_default();
+        });
+        replay_on(&graph, &on).unwrap();
+    });
+    rig.cuda.mark_capture_end(0).unwrap();
+    on.synchronize().unwrap();
+    is_quiet(&rig);
 }
 
 #[test]

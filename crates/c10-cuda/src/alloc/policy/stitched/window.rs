@@ -183,9 +183,7 @@ impl Locked<'_> {
         for id in self.windows.by_id.keys().copied().collect::<Vec<_>>() {
             let stream = self.windows[id].stream;
             // One that captures cannot be waited for.
-            if self.device.captures_under_way()
-                && self.driver().capture_state(stream) != Ok(CaptureState::None)
-            {
+            if !self.device.is_quiet() && self.driver().capture_state(stream) != Ok(CaptureState::None) {
                 continue;
             }
             if !waited.contains(&stream) {
