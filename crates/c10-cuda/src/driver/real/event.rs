@@ -111,18 +111,22 @@ impl RealDriver {
         if start.device != end.device {
             return Err(Status::InvalidHandle);
         }
-        let elapsed = |from, to| {
+        let elapsed = || {
             self.on(start.device, |symbols, _| {
+                let (from, to) = (abi::pointer(start.raw), abi::pointer(end.raw));
                 let mut ms = 0.0;
                 // SAFETY: there is room for one number, and both events are live.
                 check(unsafe { (symbols.event_elapsed_time)(&mut ms, from, to) })?;
                 Ok(ms)
             })
         };
-        // A handle is not used twice at once by one thread: it could wait for itself.
-        self.with_event(start, |from| match start == end {
-            true => elapsed(from, from),
-            false => self.with_event(end, |to| elapsed(from, to)),
+        // A handle is not used twice at once by one thread, and two are used in one order: with threads between that
+        // end them, uses would wait for each other.
+        let (first, second) = (start.raw.min(end.raw), start.raw.max(end.raw));
+        let of_device = |raw| EventHandle { raw, device: start.device };
+        self.with_event(of_device(first), |_| match first == second {
+            true => elapsed(),
+            false => self.with_event(of_device(second), |_| elapsed()),
         })
     }
 }

@@ -60,19 +60,21 @@ impl RealDriver {
 
     pub(super) fn function_of(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle, Status> {
         let entry = self.modules.get(module.raw)?;
-        let (raw, parameters) = entry.with(|known| {
+        let raw = entry.with(|known| {
             same(known.device, module.device)?;
             // No function's name has a NUL in it.
             let name = CString::new(name).map_err(|_| Status::NotFound)?;
-            self.on(module.device, |symbols, _| {
+            let (raw, parameters) = self.on(module.device, |symbols, _| {
                 let mut function: CUfunction = ptr::null_mut();
                 let raw: CUmodule = abi::pointer(module.raw);
                 // SAFETY: there is room for one function, the module is live, and the name ends with a NUL.
                 check(unsafe { (symbols.module_get_function)(&mut function, raw, name.as_ptr()) })?;
                 Ok((abi::number(function), parameters_of(symbols, function)))
-            })
+            })?;
+            // While the module is live: afterwards the value may be another's.
+            lock(&self.functions).insert(raw, Function { module: Arc::clone(&entry), parameters });
+            Ok(raw)
         })?;
-        lock(&self.functions).insert(raw, Function { module: entry, parameters });
         Ok(FunctionHandle { device: module.device, raw })
     }
 

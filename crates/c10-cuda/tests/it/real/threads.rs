@@ -1,7 +1,8 @@
 //! The books under threads that use and end the same handles.
 
-use std::sync::Barrier;
+use std::sync::{Barrier, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use c10_cuda::driver::{CaptureMode, EventFlags, Result, Status, StreamHandle};
 
@@ -110,4 +111,41 @@ fn threads_map_and_unmap_side_by_side() {
         }
     });
     free_range(&**rig, range).unwrap();
+}
+
+/// Two threads that use two events in either order wait for none, though others are about to end them.
+#[test]
+fn times_are_taken_between_events_that_end() {
+    let Some(rig) = RealRig::new(1) else { return };
+    let driver = rig.driver();
+    let (over, is_over) = mpsc::channel();
+    // Threads of their own: a scope would wait for those that hang.
+    let watched = thread::spawn(move || {
+        for _ in 0..3000 {
+            let timed = EventFlags { timing: true, ..EventFlags::default() };
+            let [a, b] = [(); 2].map(|()| driver.event_create(0, timed).unwrap());
+            for event in [a, b] {
+                driver.event_record(event, S0).unwrap();
+            }
+            let (driver, start) = (&*driver, &Barrier::new(4));
+            thread::scope(|scope| {
+                for (from, to) in [(a, b), (b, a)] {
+                    scope.spawn(move || {
+                        start.wait();
+                        while done(driver.event_elapsed_ms(from, to)) {}
+                    });
+                }
+                for event in [a, b] {
+                    scope.spawn(move || {
+                        start.wait();
+                        driver.event_destroy(event).unwrap();
+                    });
+                }
+            });
+        }
+        drop(driver);
+        over.send(()).unwrap();
+    });
+    is_over.recv_timeout(Duration::from_secs(120)).expect("threads wait for each other");
+    watched.join().unwrap();
 }
