@@ -66,10 +66,7 @@ fn info(machine: &mut Machine, stream: Handle, wanted: &Wanted) -> Outcome {
     // Edges are plain ones, for which CUDA gives no data.
     wanted.edges.put_if_wanted(std::ptr::null());
     if !wanted.dependencies.is_null() {
-        // The program reads them until it next asks about the stream.
-        let kept = &mut machine.streams.get_mut(stream)?.dependencies;
-        *kept = nodes;
-        wanted.dependencies.put(kept.as_ptr())?;
+        wanted.dependencies.put(machine.keep_dependencies(stream, nodes))?;
     }
     Ok(())
 }

@@ -114,6 +114,15 @@ impl Memory {
         Ok(())
     }
 
+    /// Strikes what a graph that is gone had where the simulator has just given addresses out anew.
+    pub(super) fn forget_graphs_within(&mut self, at: u64, bytes: u64) {
+        let end = at.saturating_add(bytes);
+        let is_over = |base: u64, a: &Allocation| {
+            a.kind == AllocationKind::Graph && base < end && at < base.saturating_add(a.bytes)
+        };
+        self.allocations.retain(|&base, allocation| !is_over(base, allocation));
+    }
+
     /// Whether copies from and to a range of the host need no detour.
     pub(crate) fn is_pinned(&self, address: u64, bytes: u64) -> bool {
         self.host_at(address).is_some_and(|(base, found)| address.saturating_add(bytes) - base <= found.bytes)
@@ -141,12 +150,7 @@ impl Memory {
 impl Machine {
     pub(super) fn note_allocation(&mut self, at: u64, (context, bytes): (Handle, u64), kind: AllocationKind) {
         let id = self.next_number();
-        // What a graph that is gone had there.
-        let end = at.saturating_add(bytes);
-        let is_over = |base: u64, a: &Allocation| {
-            a.kind == AllocationKind::Graph && base < end && at < base.saturating_add(a.bytes)
-        };
-        self.memory.allocations.retain(|&base, allocation| !is_over(base, allocation));
+        self.memory.forget_graphs_within(at, bytes);
         self.memory.allocations.insert(at, Allocation { context, bytes, kind, id, share: None });
     }
 

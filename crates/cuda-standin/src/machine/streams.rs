@@ -3,6 +3,8 @@
 //! The legacy default stream waits for the blocking streams of its context, and they for it. Where work runs when it
 //! is issued there is nothing to wait for; otherwise each of them has an event of the machine's own by which it does.
 
+use std::cell::RefCell;
+
 use c10_cuda::driver::{CaptureState, Driver, EventFlags, EventHandle, StreamHandle};
 
 use super::Machine;
@@ -18,7 +20,7 @@ pub(crate) struct Stream {
     pub(crate) priority: i32,
     pub(crate) id: u64,
     /// What the program was last told that its next node depends on: it holds a pointer to it.
-    pub(crate) dependencies: Vec<Handle>,
+    dependencies: Vec<Handle>,
     /// By which the legacy default stream waits for it.
     barrier: Option<EventHandle>,
 }
@@ -70,7 +72,27 @@ pub(crate) struct OnStream {
 const LEGACY: Handle = Handle(1);
 const PER_THREAD: Handle = Handle(2);
 
+thread_local! {
+    /// As [`Stream::dependencies`], of the thread's own default stream.
+    static DEPENDENCIES: RefCell<Vec<Handle>> = const { RefCell::new(Vec::new()) };
+}
+
 impl Machine {
+    /// Keeps what the next node of a stream that captures depends on: the program reads it until it next asks about the
+    /// stream. Where it is.
+    pub(crate) fn keep_dependencies(&mut self, stream: Handle, nodes: Vec<Handle>) -> *const Handle {
+        match self.streams.get_mut(stream) {
+            Ok(found) => {
+                found.dependencies = nodes;
+                found.dependencies.as_ptr()
+            }
+            Err(_) => DEPENDENCIES.with_borrow_mut(|kept| {
+                *kept = nodes;
+                kept.as_ptr()
+            }),
+        }
+    }
+
     /// The stream that an argument means, in a context that works. The default ones are the current context's.
     pub(crate) fn stream(&self, stream: Handle) -> Outcome<OnStream> {
         let on = self.stream_even_if_lost(stream)?;

@@ -66,6 +66,7 @@ impl Machine {
             return Err(Code::NOT_SUPPORTED);
         }
         let range = self.sim.reserve(device, bytes)?;
+        self.memory.forget_graphs_within(range.base.0, range.bytes);
         self.memory.reservations.insert(range.base.0, range.bytes);
         Ok(range.base.0)
     }

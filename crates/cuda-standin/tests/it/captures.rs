@@ -92,3 +92,28 @@ fn the_legacy_stream_keeps_off_captures_of_blocking_streams() {
     rig.end_stream(free);
     rig.free(ptr);
 }
+
+/// A thread's own default stream captures as any other, and says what its next node depends on.
+#[test]
+fn a_threads_own_stream_captures() {
+    const PER_THREAD: u64 = 2;
+    let rig = Rig::new(1);
+    let ptr = rig.malloc(64);
+    begin(PER_THREAD);
+    let filled = call!(cuMemsetD8Async(ptr => u64, 2u8 => u8, 64 => usize, PER_THREAD => u64));
+    assert_eq!(filled, SUCCESS);
+    let (mut status, mut id, mut graph, mut count) = (0u32, 0u64, 0u64, 0usize);
+    let mut nodes = std::ptr::null::<u64>();
+    let info = call!(cuStreamGetCaptureInfo_v2(
+        PER_THREAD => u64,
+        &mut status => *mut u32,
+        &mut id => *mut u64,
+        &mut graph => *mut u64,
+        &mut nodes => *mut *const u64,
+        &mut count => *mut usize,
+    ));
+    assert_eq!((info, status, count, nodes.is_null()), (SUCCESS, 1, 1, false));
+    assert_eq!(end(PER_THREAD), (SUCCESS, graph));
+    assert_eq!(call!(cuGraphDestroy(graph => u64)), SUCCESS);
+    rig.free(ptr);
+}

@@ -100,3 +100,25 @@ fn sizes_that_are_no_units_are_refused() {
         call!(cuMemAddressReserve(&mut 0 => *mut u64, 100 => usize, 0 => usize, 0 => u64, 0 => u64));
     assert_eq!(reserved, INVALID_VALUE);
 }
+
+#[test]
+fn addresses_of_a_graph_that_is_gone_can_be_mapped() {
+    let rig = Rig::new(1);
+    let stream = rig.stream();
+    let (mut ptr, mut graph) = (0u64, 0u64);
+    assert_eq!(call!(cuStreamBeginCapture_v2(stream => u64, 0 => u32)), SUCCESS);
+    assert_eq!(call!(cuMemAllocAsync(&mut ptr => *mut u64, 4096 => usize, stream => u64)), SUCCESS);
+    assert_eq!(call!(cuMemFreeAsync(ptr => u64, stream => u64)), SUCCESS);
+    assert_eq!(call!(cuStreamEndCapture(stream => u64, &mut graph => *mut u64)), SUCCESS);
+    assert_eq!(call!(cuGraphDestroy(graph => u64)), SUCCESS);
+    let (made, handle) = create(0, UNIT, 0);
+    assert_eq!(made, SUCCESS);
+    let base = map(handle);
+    assert_eq!(base, ptr, "the addresses are given out anew");
+    assert_eq!(call!(cuMemsetD8Async(base => u64, 1u8 => u8, UNIT => usize, stream => u64)), SUCCESS);
+    assert_eq!(rig.download(base, UNIT), vec![1; UNIT]);
+    assert_eq!(call!(cuMemUnmap(base => u64, UNIT => usize)), SUCCESS);
+    assert_eq!(call!(cuMemRelease(handle => u64)), SUCCESS);
+    assert_eq!(call!(cuMemAddressFree(base => u64, UNIT => usize)), SUCCESS);
+    rig.end_stream(stream);
+}
