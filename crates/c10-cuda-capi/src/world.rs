@@ -134,13 +134,18 @@ impl World {
         }
     }
 
-    /// Names a stream to the driver no more.
+    /// Names a stream to the driver no more. Where that fails it is known as before.
     pub(crate) fn forget(&self, device: DeviceIndex, stream: *mut c_void) -> Result<(), Failure> {
         let handle = StreamHandle { device, raw: stream.addr() as u64 };
-        if self.adopted.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle) {
+        let mut adopted = self.adopted.lock().unwrap_or_else(PoisonError::into_inner);
+        if adopted.contains(&handle) {
             let runtime = self.cuda.runtime();
             runtime.disown_stream(runtime.external_stream(handle)?)?;
+            adopted.remove(&handle);
         }
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
