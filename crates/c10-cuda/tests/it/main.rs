@@ -23,6 +23,7 @@ mod alloc_restore;
 mod alloc_snapshot;
 mod alloc_streams;
 mod alloc_threads;
+mod any_order;
 mod async_backend;
 mod beside_captures;
 mod capture;

@@ -9,6 +9,7 @@ mod standin;
 mod adopted;
 mod allocator;
 mod allocator_faults;
+mod any_order;
 mod contexts;
 mod ends;
 mod faults;
