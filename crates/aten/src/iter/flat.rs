@@ -4,8 +4,6 @@
 //!
 //! What is planned here, `plan` would plan with the same result; what is not so simple is left to it.
 
-use std::borrow::Cow;
-
 use c10_core::storage::{Access, AccessOptions};
 use c10_core::{Scalar, ScalarType};
 use smallvec::SmallVec;
@@ -97,10 +95,7 @@ fn first_tensor<'a>(inputs: &[Input<'a>]) -> Option<&'a Tensor> {
 
 #[inline(always)]
 fn unchanged(tensor: &Tensor) -> Option<&Geometry> {
-    match tensor.geometry() {
-        Cow::Borrowed(geometry) => Some(geometry),
-        Cow::Owned(_) => None,
-    }
+    tensor.as_impl().unchanged()
 }
 
 /// Whether the common dtype of a tensor and a number is the tensor's, by its category alone.
