@@ -5,7 +5,7 @@ use aten::dispatch::{Arguments, Around, DispatchKey, DispatchKeySet, Results};
 use aten::{Result, Tensor};
 
 use super::BELOW_AUTOGRAD;
-use super::recording::{self, Recording};
+use super::recording::Recording;
 use crate::formula::Formula;
 use crate::meta::requires_grad;
 use crate::mode::is_grad_enabled;
@@ -22,9 +22,11 @@ impl Around for Functional {
 
     const BELOW: DispatchKeySet = BELOW_AUTOGRAD;
 
+    const PASSED_BY: bool = true;
+
     #[inline]
     fn concerns(tensor: &Tensor) -> bool {
-        recording::concerns(tensor)
+        tensor.is_followed()
     }
 
     #[inline]
@@ -58,9 +60,11 @@ impl Around for View {
     // The kernel of ADInplaceOrView links views where this one is passed by.
     const BELOW: DispatchKeySet = DispatchKeySet::full_after(DispatchKey::AdInplaceOrView);
 
+    const PASSED_BY: bool = true;
+
     #[inline]
     fn concerns(tensor: &Tensor) -> bool {
-        recording::concerns(tensor)
+        tensor.is_followed()
     }
 
     // A view of what needs no gradient is one all the same: its base may be written with what needs one.

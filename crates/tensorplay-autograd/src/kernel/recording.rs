@@ -11,12 +11,6 @@ use crate::saved::{Saved, SavedList, SavedTensor, TensorMeta};
 use crate::saved_hooks::check_stop;
 use crate::view_track::edge_if_required;
 
-/// Whether a call with the tensor may have to be recorded.
-#[inline]
-pub(crate) fn concerns(tensor: &Tensor) -> bool {
-    tensor.autograd_meta().is_some() || tensor.view_base().is_some_and(|base| base.autograd_meta().is_some())
-}
-
 /// A call that is being recorded.
 #[derive(Default)]
 pub(crate) struct Recording {
@@ -65,7 +59,7 @@ impl Recording {
             let before = self.edges.len();
             let mut fault = None;
             arguments.tensors_of(target.argument, &mut |tensor| {
-                let edge = if concerns(tensor) {
+                let edge = if tensor.is_followed() {
                     sequence.get_or_insert_with(next_sequence);
                     edge_if_required(tensor)
                 } else {
