@@ -71,7 +71,9 @@ struct Usual {
 }
 
 impl Usual {
-    const NEW: Self = Self { keys: AtomicU64::new(0), kernel: Slot::new() };
+    const fn new() -> Self {
+        Self { keys: AtomicU64::new(0), kernel: Slot::new() }
+    }
 
     fn store(&self, (keys, kernel): (DispatchKeySet, Option<&'static Kernel>)) {
         self.keys.store(keys.raw_repr(), Ordering::Relaxed);
@@ -98,8 +100,8 @@ impl OperatorEntry {
             table: [const { Slot::new() }; NUM_RUNTIME_ENTRIES],
             sources: [const { AtomicU8::new(KernelSource::Missing as u8) }; NUM_RUNTIME_ENTRIES],
             masks: [const { AtomicU64::new(DispatchKeySet::FULL.raw_repr()) }; Backend::COUNT + 1],
-            usual: [const { Usual::NEW }; USUAL.len()],
-            unfollowed: Usual::NEW,
+            usual: [const { Usual::new() }; USUAL.len()],
+            unfollowed: Usual::new(),
         }
     }
 

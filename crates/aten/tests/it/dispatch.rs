@@ -680,8 +680,8 @@ impl<const MARKS: bool> Around for Follows<MARKS> {
 
 #[test]
 fn calls_that_nobody_follows_are_led_past_kernels_that_follow() {
-    static PLAIN: Op<fn(&'static Tensor, Option<&'static Tensor>, &'static [Tensor]) -> Tensor> =
-        Op::new("passed_by::f", "");
+    type Plain = fn(&'static Tensor, Option<&'static Tensor>, &'static [Tensor]) -> Tensor;
+    static PLAIN: Op<Plain> = Op::new("passed_by::f", "");
     static VIEW: Op<fn(&'static Tensor) -> Tensor> = Op::new("passed_by::view", "");
 
     let log = Log::default();
@@ -716,7 +716,7 @@ fn calls_that_nobody_follows_are_led_past_kernels_that_follow() {
         assert!(view.set_view_base(of_concern.clone(), 0) && view.is_followed());
         view
     };
-    assert_eq!(call(&plain, Some(&plain), &[plain.clone()]), ["keys below"]);
+    assert_eq!(call(&plain, Some(&plain), std::slice::from_ref(&plain)), ["keys below"]);
     assert_eq!(call(&of_concern, None, &[]), ["before", "keys below"]);
     assert_eq!(call(&plain, Some(&of_concern), &[]), ["before", "keys below"]);
     assert_eq!(call(&plain, None, &[plain.clone(), of_concern.clone()]), ["before", "keys below"]);
