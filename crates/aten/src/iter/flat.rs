@@ -37,7 +37,21 @@ pub(super) struct Flat<'a> {
 
 /// Plans `iter`, which is empty, if the operands are of the simple kind. It is filled where it is, since it
 /// is large to move.
+#[inline]
 pub(super) fn plan<'a>(
+    iter: &mut TensorIter<'a>,
+    dests: &[Dest<'a>],
+    inputs: &[Input<'a>],
+    config: Config,
+) -> Result<bool> {
+    let planned = try_plan(iter, dests, inputs, config);
+    if !matches!(planned, Ok(true)) {
+        iter.flat = None;
+    }
+    planned
+}
+
+fn try_plan<'a>(
     iter: &mut TensorIter<'a>,
     dests: &[Dest<'a>],
     inputs: &[Input<'a>],
@@ -56,14 +70,14 @@ pub(super) fn plan<'a>(
         return Ok(false);
     }
     let output_dtype = config.output_dtype.unwrap_or(common);
-    let mut flat = Flat {
+    let flat = iter.flat.insert(Flat {
         count: inputs.len() + 1,
         numel: geometry.numel as usize,
         dtypes: [output_dtype; FEW],
         given: [None; FEW],
         number: Bytes([0; 16]),
         fresh: None,
-    };
+    });
     if !flat.read(inputs, first, geometry, config)? {
         return Ok(false);
     }
@@ -78,7 +92,6 @@ pub(super) fn plan<'a>(
             _ => return Ok(false),
         },
     }
-    iter.flat = Some(flat);
     iter.outputs = 1;
     iter.numel = geometry.numel;
     iter.device = first.device();
@@ -209,8 +222,9 @@ impl<'a> Flat<'a> {
     pub(super) fn walk(&self, counts_writes: bool, row: Row<'_>) -> Result<()> {
         let read = self.given[1..].iter().flatten().map(|geometry| &geometry.storage);
         let written = self.given[0].map(|geometry| &geometry.storage);
-        if let Some(_access) = Access::try_few(read.clone(), written, counts_writes) {
-            return self.walk_locked(row);
+        if let Some(walked) = Access::with_few(read.clone(), written, counts_writes, || self.walk_locked(row))
+        {
+            return walked;
         }
         let read: SmallVec<[_; FEW]> = read.collect();
         let options = AccessOptions { bump_version: counts_writes, host: true };
