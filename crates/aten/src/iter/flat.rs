@@ -37,21 +37,7 @@ pub(super) struct Flat<'a> {
 
 /// Plans `iter`, which is empty, if the operands are of the simple kind. It is filled where it is, since it
 /// is large to move.
-#[inline]
 pub(super) fn plan<'a>(
-    iter: &mut TensorIter<'a>,
-    dests: &[Dest<'a>],
-    inputs: &[Input<'a>],
-    config: Config,
-) -> Result<bool> {
-    let planned = try_plan(iter, dests, inputs, config);
-    if !matches!(planned, Ok(true)) {
-        iter.flat = None;
-    }
-    planned
-}
-
-fn try_plan<'a>(
     iter: &mut TensorIter<'a>,
     dests: &[Dest<'a>],
     inputs: &[Input<'a>],
@@ -70,14 +56,14 @@ fn try_plan<'a>(
         return Ok(false);
     }
     let output_dtype = config.output_dtype.unwrap_or(common);
-    let flat = iter.flat.insert(Flat {
+    let mut flat = Flat {
         count: inputs.len() + 1,
         numel: geometry.numel as usize,
         dtypes: [output_dtype; FEW],
         given: [None; FEW],
         number: Bytes([0; 16]),
         fresh: None,
-    });
+    };
     if !flat.read(inputs, first, geometry, config)? {
         return Ok(false);
     }
@@ -92,6 +78,7 @@ fn try_plan<'a>(
             _ => return Ok(false),
         },
     }
+    iter.flat = Some(flat);
     iter.outputs = 1;
     iter.numel = geometry.numel;
     iter.device = first.device();
