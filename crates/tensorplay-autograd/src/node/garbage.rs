@@ -11,15 +11,13 @@ use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use smallvec::SmallVec;
-
-use super::{Apply, Edge, Node, NodeCell};
+use super::{Apply, Body, Edges, Node, NodeCell};
 use crate::saved::SavedList;
 
 /// What may hold the last handle on a node.
 #[expect(dead_code, reason = "it is held to be dropped")]
 pub(crate) enum Garbage {
-    Edges(SmallVec<[Option<Edge>; 2]>),
+    Edges(Edges),
     Saved(SavedList),
     Any(Box<dyn Any + Send>),
 }
@@ -35,22 +33,25 @@ thread_local! {
     static LEFT: ManuallyDrop<RefCell<Vec<Node>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
-impl<B: Apply + ?Sized> Drop for NodeCell<B> {
+impl Drop for NodeCell {
     fn drop(&mut self) {
         let mut garbage = Vec::new();
-        self.body.take_garbage(&mut garbage);
-        if self.header.hooks.get().is_some()
-            && let Some(hooks) = self.header.hooks.take()
+        match &mut self.body {
+            Body::Formula(body) => body.take_garbage(&mut garbage),
+            Body::Other(body) => body.take_garbage(&mut garbage),
+        }
+        if self.hooks.get().is_some()
+            && let Some(hooks) = self.hooks.take()
         {
             garbage.push(Garbage::Any(hooks));
         }
-        if let Some(origin) = self.header.origin.take() {
+        if let Some(origin) = self.origin.take() {
             garbage.push(Garbage::Any(origin));
         }
         if garbage.is_empty() {
-            self.header.edges.iter_mut().filter_map(Option::take).for_each(|edge| leave(edge.node));
+            self.edges.iter_mut().filter_map(Option::take).for_each(|edge| leave(edge.node));
         } else {
-            let edges = std::mem::take(&mut self.header.edges);
+            let edges = std::mem::take(&mut self.edges);
             collect(garbage.into_iter().chain([Garbage::Edges(edges)]));
         }
     }
