@@ -137,6 +137,23 @@ impl Dims {
         *self = Self::from(new);
     }
 
+    /// Makes the one these sizes and the other their row-major strides, which do not overflow, each in its place.
+    #[inline(always)]
+    pub(super) fn fill_row_major(sizes: &mut Self, strides: &mut Self, new: &[i64]) {
+        let set = |sizes: &mut [i64], strides: &mut [i64]| {
+            let mut next = 1_i64;
+            for ((size, stride), &new) in sizes.iter_mut().zip(strides).zip(new).rev() {
+                (*size, *stride) = (new, next);
+                next = next.wrapping_mul(new.max(1));
+            }
+        };
+        if let (Some(sizes), Some(strides)) = (sizes.inline_for(new.len()), strides.inline_for(new.len())) {
+            return set(sizes, strides);
+        }
+        (*sizes, *strides) = (Self::filled(0, new.len()), Self::filled(0, new.len()));
+        set(sizes, strides);
+    }
+
     /// Adds a last dimension.
     #[inline]
     pub fn push(&mut self, value: i64) {

@@ -27,9 +27,11 @@ use crate::error::Result;
 
 pub(crate) struct TensorImpl {
     first: Geometry,
+    /// What an autograd crate gave the tensor when it was just made, and nobody could meet it: a `OnceLock` takes two
+    /// atomic operations to fill.
+    autograd: Option<Box<dyn AutogradMeta>>,
     /// Shared with nobody: the end of an `Arc` is a call out of the way, that of a `Box` is in it.
     rare: OnceLock<Arc<Rare>>,
-    autograd: OnceLock<Box<dyn AutogradMeta>>,
     pub(super) keys: DispatchKeySet,
     pub(super) device: Device,
     pub(super) dtype: ScalarType,
@@ -46,21 +48,23 @@ pub(crate) struct TensorImpl {
 #[derive(Default)]
 struct Rare {
     changed: OnceLock<RwLock<Geometry>>,
+    /// What an autograd crate keeps with the tensor, given later than when it was made.
+    autograd: OnceLock<Box<dyn AutogradMeta>>,
     backend_data: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 // Note [Size of TensorImpl]
 // Two lists of up to five numbers inline are 112 bytes, of PyTorch's 176 they are 96; the rest is what follows from
 // them and is read by every operator, a place for autograd, and one for all that few tensors have.
-const _: () = assert!(size_of::<TensorImpl>() <= 224, "TensorImpl has grown: see Note [Size of TensorImpl]");
+const _: () = assert!(size_of::<TensorImpl>() <= 216, "TensorImpl has grown: see Note [Size of TensorImpl]");
 
 impl TensorImpl {
     #[inline(always)]
     pub(super) fn new(geometry: Geometry, dtype: ScalarType, device: Device, keys: DispatchKeySet) -> Self {
         Self {
             first: geometry,
+            autograd: None,
             rare: OnceLock::new(),
-            autograd: OnceLock::new(),
             keys,
             device,
             dtype,
@@ -142,16 +146,26 @@ impl TensorImpl {
     /// Fills the place of the autograd crate, if it is empty.
     #[inline]
     pub(super) fn set_autograd(&mut self, make: impl FnOnce() -> Box<dyn AutogradMeta>) -> bool {
-        let is_empty = self.autograd.get().is_none();
+        let is_empty = self.autograd().is_none();
         if is_empty {
-            self.autograd = OnceLock::from(make());
+            self.autograd = Some(make());
         }
         is_empty
     }
 
     #[inline]
-    pub(crate) fn autograd(&self) -> &OnceLock<Box<dyn AutogradMeta>> {
-        &self.autograd
+    pub(crate) fn autograd(&self) -> Option<&dyn AutogradMeta> {
+        match &self.autograd {
+            Some(first) => Some(&**first),
+            None => self.rare.get()?.autograd.get().map(|later| &**later),
+        }
+    }
+
+    pub(crate) fn autograd_or_init(&self, make: impl FnOnce() -> Box<dyn AutogradMeta>) -> &dyn AutogradMeta {
+        match &self.autograd {
+            Some(first) => &**first,
+            None => &**self.rare().autograd.get_or_init(make),
+        }
     }
 
     pub(crate) fn backend_data(&self) -> Option<&(dyn Any + Send + Sync)> {
