@@ -62,7 +62,7 @@ impl Block {
     /// Whether its segment holds other blocks too.
     #[inline]
     pub(crate) fn is_split(&self) -> bool {
-        self.prev.is_some() || self.next.is_some()
+        self.prev.is_some() | self.next.is_some()
     }
 
     /// Whether nobody holds it and no stream is waited for. Where it is mapped too it can be handed out.

@@ -36,8 +36,6 @@ struct Slot {
     /// The generation of the block in the slot, or of the next one to be.
     generation: NonZeroU32,
     is_live: bool,
-    /// The bin that a free block stands in.
-    bin: u16,
     links: Links,
     /// What is left of the last block where none is live: no stream uses it, and no plan and no window has it.
     block: Block,
@@ -92,7 +90,7 @@ impl BlockTable {
         let index = u32::try_from(self.slots.len()).ok().filter(|index| *index != NOWHERE);
         let index = index.expect("2^32 blocks would need 500 GiB of the host");
         let links = Links { prev: NOWHERE, next: NOWHERE };
-        self.slots.push(Slot { generation: NonZeroU32::MIN, is_live: true, bin: 0, links, block });
+        self.slots.push(Slot { generation: NonZeroU32::MIN, is_live: true, links, block });
         BlockId { index, generation: NonZeroU32::MIN }
     }
 
@@ -181,20 +179,6 @@ impl BlockTable {
     #[inline]
     pub(crate) fn links(&mut self, index: u32) -> &mut Links {
         &mut self.slots[index as usize].links
-    }
-
-    /// The bin that the block of a slot stands in.
-    #[inline]
-    pub(crate) fn bin_of(&self, index: u32) -> usize {
-        usize::from(self.slots[index as usize].bin)
-    }
-
-    /// Notes the bin and the list links of the block of a slot.
-    #[inline]
-    pub(crate) fn set_place(&mut self, index: u32, bin: u16, links: Links) {
-        let slot = &mut self.slots[index as usize];
-        slot.bin = bin;
-        slot.links = links;
     }
 
     /// The list links of a slot.

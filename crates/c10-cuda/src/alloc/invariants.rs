@@ -125,9 +125,10 @@ impl DeviceState {
             let block = self.blocks.get(*id);
             assert!(block.is_some_and(|block| !block.is_free()), "I4: {block:?} is free and used by a graph");
         }
-        for (address, id) in self.raw.iter() {
-            let block = &self.blocks[id];
-            assert!(block.allocated && block.ptr == address, "I4: {block:?} was given out at {address:#x}");
+        for index in self.raw.iter() {
+            let block = self.blocks.block(index);
+            assert!(block.allocated, "I4: {block:?} was given out");
+            assert_eq!(self.raw.get(&self.blocks, block.ptr), Some(index), "I4: {block:?} is found by its address");
         }
     }
 

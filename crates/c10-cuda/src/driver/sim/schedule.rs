@@ -50,6 +50,7 @@ impl State {
         }
     }
 
+    #[inline]
     fn next_of(&self, id: Id, place: u64) -> Next {
         let Some(stream) = self.streams.get(id).filter(|s| s.done < place) else { return Next::Nothing };
         match stream.queue.front().map(|queued| &queued.item) {
@@ -59,12 +60,15 @@ impl State {
         }
     }
 
+    #[inline]
     pub(super) fn has_run(&self, stream: Id, place: u64) -> bool {
         self.streams.get(stream).is_none_or(|s| s.done >= place)
     }
 
+    #[inline]
     fn run_front(&mut self, id: Id) {
-        if self.run_node(id) {
+        let front = self.streams.get(id).and_then(|stream| stream.queue.front());
+        if front.is_some_and(|front| matches!(front.item, Item::Graph(_))) && self.run_node(id) {
             // More of the launch is left.
             return;
         }
@@ -76,7 +80,9 @@ impl State {
             self.work.push(Work { stream: handle, place, name: queued.item.name(), end_ns: queued.end_ns });
         }
         let Queued { item, issued_at, process, .. } = queued;
-        self.execute(Ran { on: handle, device: handle.device, process, issued_at }, item);
+        if !matches!(item, Item::Record) {
+            self.execute(Ran { on: handle, device: handle.device, process, issued_at }, item);
+        }
         self.drop_if_over(id);
     }
 
