@@ -113,7 +113,7 @@ impl DeviceState {
         assert_eq!(queued.values().sum::<u32>() as usize, self.queued_events, "I4: the queues' length");
         for (id, block) in self.blocks.iter() {
             let events = queued.remove(&id).unwrap_or(0);
-            assert_eq!(block.event_count, events, "I4: {block:?}");
+            assert_eq!(block.stream_uses.events, events, "I4: {block:?}");
             let waits = !block.allocated && !block.stream_uses.is_empty();
             let deferred = self.deferred.iter().map(|deferred| &deferred.block);
             let waiting = self.unrecorded.iter().chain(&self.stranded).chain(deferred);

@@ -164,7 +164,7 @@ impl DeviceState {
             if !self.use_hot(index) {
                 self.settle();
             }
-            self.blocks.block_mut(index).add_use(stream);
+            self.blocks.block_mut(index).stream_uses.add(stream);
         }
         self.check();
         true

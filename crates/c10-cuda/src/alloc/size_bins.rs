@@ -266,16 +266,15 @@ impl SizeBins {
     #[inline]
     pub(crate) fn first_from(&self, blocks: &BlockTable, size: u64) -> Option<u32> {
         let at = bin_of(size);
-        if self.bins[at].len != 0 {
-            // Bins of one size hold no smaller blocks.
-            if at < EXACT {
-                return Some(self.first(at));
-            }
+        let mut found = self.next_bin(at)?;
+        // Bins of one size hold no smaller blocks.
+        if found == at && at >= EXACT {
             if let Some(found) = self.first_in(blocks, at, size) {
                 return Some(found);
             }
+            found = self.next_bin(at + 1)?;
         }
-        Some(self.first(self.next_bin(at + 1)?))
+        Some(self.first(found))
     }
 
     /// The first block of a bin that has at least `size` bytes.
