@@ -7,13 +7,11 @@
 
 #[cfg(loom)]
 pub(crate) use loom::{
-    hint::spin_loop,
     sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, atomic},
     thread_local,
 };
 #[cfg(not(loom))]
 pub(crate) use std::{
-    hint::spin_loop,
     sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, atomic},
     thread_local,
 };

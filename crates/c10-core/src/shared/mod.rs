@@ -5,13 +5,15 @@
 //! // Note [Shared values]
 //! Storages and tensors come and go with every operator, and with `Arc` the calls of the system's allocator and the
 //! second count take a third of the time of the smallest ones. Here the block of a value that has ended is kept by its
-//! thread for the next one (`blocks`), and a value that nobody has a weak handle on ends with one atomic operation.
+//! thread for the next one (`blocks`). Both counts are one word, so that one load tells whether a handle is the only
+//! one of either kind: then nobody else can come by, and the value ends with no atomic change of the counts at all.
 //!
 //! Who may touch what:
-//! - C1 `strong` is the number of [`Shared`] handles. The value is dropped by whoever takes it to zero, once.
-//! - C2 `weak` is the number of [`WeakShared`] handles, and one for all strong ones together; the block is freed by
-//!   whoever takes it to zero. `LOCKED` in its place keeps others from making weak handles for a moment.
-//! - C3 a weak handle becomes a strong one only while `strong` is not zero.
+//! - C1 the lower half of `counts` is the number of [`Shared`] handles. The value is dropped by whoever takes it to
+//!   zero, or finds the counts `SOLE`, once.
+//! - C2 the upper half is the number of [`WeakShared`] handles, and one for all strong ones together; the block is
+//!   freed by whoever takes it to zero, or found `SOLE`.
+//! - C3 a weak handle becomes a strong one only while there is a strong one.
 
 mod blocks;
 #[cfg(all(test, not(loom)))]
@@ -24,13 +26,16 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::process::abort;
 use std::ptr::{self, NonNull};
 
-use crate::sync::atomic::{AtomicUsize, Ordering, fence};
-use crate::sync::spin_loop;
+use crate::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// In the place of the count of weak handles while one is looked for.
-const LOCKED: usize = usize::MAX;
-/// More handles than fit in memory: they were leaked.
-const MOST: usize = isize::MAX as usize;
+/// A strong handle, as it counts.
+const STRONG: u64 = 1;
+/// A weak handle, or all strong ones together.
+const WEAK: u64 = 1 << 32;
+/// There is one strong handle, and no weak one.
+const SOLE: u64 = STRONG + WEAK;
+/// More handles of a kind are not in use: they were leaked.
+const MOST: u64 = i32::MAX as u64;
 
 /// A handle on a shared value, one pointer wide, `None` the same. The value ends with the last one.
 ///
@@ -55,8 +60,7 @@ pub struct WeakShared<T> {
 }
 
 struct Block<T> {
-    strong: AtomicUsize,
-    weak: AtomicUsize,
+    counts: AtomicU64,
     value: T,
 }
 
@@ -86,15 +90,11 @@ impl<T> Shared<T> {
         let block = blocks::take::<Block<T>>();
         let place = block.as_ptr();
         // SAFETY: the block is large and aligned enough, and nobody else's: so are its parts.
-        let strong = unsafe { &raw mut (*place).strong };
-        // SAFETY: as above.
-        let weak = unsafe { &raw mut (*place).weak };
+        let counts = unsafe { &raw mut (*place).counts };
         // SAFETY: as above.
         let value = unsafe { &raw mut (*place).value };
         // SAFETY: as above.
-        unsafe { strong.write(AtomicUsize::new(1)) };
-        // SAFETY: as above.
-        unsafe { weak.write(AtomicUsize::new(1)) };
+        unsafe { counts.write(AtomicU64::new(SOLE)) };
         // SAFETY: as above.
         unsafe { value.write(make()) };
         Self { block, owns: PhantomData }
@@ -103,12 +103,7 @@ impl<T> Shared<T> {
     /// The value, if this is the only handle on it, weak ones too.
     #[inline]
     pub fn get_mut(this: &mut Self) -> Option<&mut T> {
-        let block = this.block();
-        // Nobody makes a weak handle out of another strong one while this looks whether there is one.
-        block.weak.compare_exchange(1, LOCKED, Ordering::Acquire, Ordering::Relaxed).ok()?;
-        let is_only = block.strong.load(Ordering::Acquire) == 1;
-        block.weak.store(1, Ordering::Release);
-        if !is_only {
+        if this.counts().load(Ordering::Acquire) != SOLE {
             return None;
         }
         // SAFETY: there is no other handle, and this one is borrowed exclusively.
@@ -123,33 +118,18 @@ impl<T> Shared<T> {
 
     /// How many strong handles there are. Stale at once if others clone or drop theirs.
     pub fn strong_count(this: &Self) -> usize {
-        this.block().strong.load(Ordering::Relaxed)
+        strong(this.counts().load(Ordering::Relaxed)) as usize
     }
 
     /// How many weak handles there are. Stale at once if others clone or drop theirs.
     pub fn weak_count(this: &Self) -> usize {
-        match this.block().weak.load(Ordering::Relaxed) {
-            LOCKED => 0,
-            weak => weak - 1,
-        }
+        weak(this.counts().load(Ordering::Relaxed)) as usize - 1
     }
 
     /// A weak handle.
     pub fn downgrade(this: &Self) -> WeakShared<T> {
-        let weak = &this.block().weak;
-        let mut seen = weak.load(Ordering::Relaxed);
-        loop {
-            if seen == LOCKED {
-                spin_loop();
-                seen = weak.load(Ordering::Relaxed);
-                continue;
-            }
-            check_count(seen);
-            match weak.compare_exchange_weak(seen, seen + 1, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return WeakShared { block: this.block, owns: PhantomData },
-                Err(now) => seen = now,
-            }
-        }
+        check(weak(this.counts().fetch_add(WEAK, Ordering::Relaxed)));
+        WeakShared { block: this.block, owns: PhantomData }
     }
 
     #[inline]
@@ -159,20 +139,25 @@ impl<T> Shared<T> {
         unsafe { self.block.as_ref() }
     }
 
+    #[inline]
+    fn counts(&self) -> &AtomicU64 {
+        &self.block().counts
+    }
+
     /// Ends the value, and frees the block if nobody has a weak handle.
     ///
     /// # Safety
-    /// The caller took `strong` to zero, and does not use the handle any more.
+    /// The caller took the strong handles to none, or found the counts `SOLE`, which `is_sole` says; it does not use
+    /// the handle any more.
     #[inline(never)]
-    unsafe fn end(&mut self) {
+    unsafe fn end(&mut self, is_sole: bool) {
         // SAFETY: the block is freed at the end of this at the earliest.
         let value = unsafe { &raw mut (*self.block.as_ptr()).value };
         // SAFETY: the caller's, and C3: nobody reaches the value any more, which was not dropped before.
         unsafe { ptr::drop_in_place(value) };
         // SAFETY: as above.
-        let weak = unsafe { &(*self.block.as_ptr()).weak };
-        // With no weak handle left nobody can make one, and the count needs not be taken to zero.
-        if weak.load(Ordering::Acquire) == 1 || weak.fetch_sub(1, Ordering::Release) == 1 {
+        let counts = unsafe { &(*self.block.as_ptr()).counts };
+        if is_sole || weak(counts.fetch_sub(WEAK, Ordering::Release)) == 1 {
             fence(Ordering::Acquire);
             // SAFETY: there is no handle of either kind, and the value is dropped.
             unsafe { blocks::put(self.block) };
@@ -181,7 +166,18 @@ impl<T> Shared<T> {
 }
 
 #[inline]
-fn check_count(count: usize) {
+const fn strong(counts: u64) -> u64 {
+    counts % WEAK
+}
+
+#[inline]
+const fn weak(counts: u64) -> u64 {
+    counts / WEAK
+}
+
+/// Ends the process before a count of handles runs into the other.
+#[inline]
+fn check(count: u64) {
     if count > MOST {
         abort();
     }
@@ -190,7 +186,7 @@ fn check_count(count: usize) {
 impl<T> Clone for Shared<T> {
     #[inline]
     fn clone(&self) -> Self {
-        check_count(self.block().strong.fetch_add(1, Ordering::Relaxed));
+        check(strong(self.counts().fetch_add(STRONG, Ordering::Relaxed)));
         Self { block: self.block, owns: PhantomData }
     }
 }
@@ -207,10 +203,12 @@ impl<T> Deref for Shared<T> {
 impl<T> Drop for Shared<T> {
     #[inline]
     fn drop(&mut self) {
-        if self.block().strong.fetch_sub(1, Ordering::Release) == 1 {
+        let counts = self.counts();
+        let is_sole = counts.load(Ordering::Relaxed) == SOLE;
+        if is_sole || strong(counts.fetch_sub(STRONG, Ordering::Release)) == 1 {
             fence(Ordering::Acquire);
-            // SAFETY: this took the count to zero.
-            unsafe { self.end() };
+            // SAFETY: this is the only handle, or took the count to zero.
+            unsafe { self.end(is_sole) };
         }
     }
 }
@@ -218,11 +216,11 @@ impl<T> Drop for Shared<T> {
 impl<T> WeakShared<T> {
     /// A strong handle, if the value has not ended.
     pub fn upgrade(&self) -> Option<Shared<T>> {
-        let strong = self.strong();
-        let mut seen = strong.load(Ordering::Relaxed);
-        while seen != 0 {
-            check_count(seen);
-            match strong.compare_exchange_weak(seen, seen + 1, Ordering::Acquire, Ordering::Relaxed) {
+        let counts = self.counts();
+        let mut seen = counts.load(Ordering::Relaxed);
+        while strong(seen) != 0 {
+            check(strong(seen));
+            match counts.compare_exchange_weak(seen, seen + STRONG, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Some(Shared { block: self.block, owns: PhantomData }),
                 Err(now) => seen = now,
             }
@@ -232,31 +230,25 @@ impl<T> WeakShared<T> {
 
     /// How many strong handles there are. Stale at once if others clone or drop theirs.
     pub fn strong_count(&self) -> usize {
-        self.strong().load(Ordering::Relaxed)
+        strong(self.counts().load(Ordering::Relaxed)) as usize
     }
 
-    fn strong(&self) -> &AtomicUsize {
+    fn counts(&self) -> &AtomicU64 {
         // SAFETY: while there is a weak handle the block is there. The value, which may have ended, is not touched.
-        unsafe { &(*self.block.as_ptr()).strong }
-    }
-
-    fn weak(&self) -> &AtomicUsize {
-        // SAFETY: as in `strong`.
-        unsafe { &(*self.block.as_ptr()).weak }
+        unsafe { &(*self.block.as_ptr()).counts }
     }
 }
 
 impl<T> Clone for WeakShared<T> {
     fn clone(&self) -> Self {
-        // Not locked: whoever locks has found no weak handle.
-        check_count(self.weak().fetch_add(1, Ordering::Relaxed));
+        check(weak(self.counts().fetch_add(WEAK, Ordering::Relaxed)));
         Self { block: self.block, owns: PhantomData }
     }
 }
 
 impl<T> Drop for WeakShared<T> {
     fn drop(&mut self) {
-        if self.weak().fetch_sub(1, Ordering::Release) == 1 {
+        if weak(self.counts().fetch_sub(WEAK, Ordering::Release)) == 1 {
             fence(Ordering::Acquire);
             // SAFETY: the strong handles have given up their share, so that the value has ended, and this was the
             // last weak one.
