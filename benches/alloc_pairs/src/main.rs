@@ -14,7 +14,9 @@ const LIVE: usize = 1000;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let (Some(case), Some(pairs)) = (arguments.next(), arguments.next()) else {
-        eprintln!("alloc_pairs hot_raw|hot_owned|mix_raw|mix_owned|mix_history|record_stream|record_stream_100 PAIRS");
+        eprintln!(
+            "alloc_pairs hot_raw|hot_owned|mix_raw|mix_owned|mix_history|record_stream|record_stream_100 PAIRS"
+        );
         std::process::exit(2);
     };
     let pairs: u64 = pairs.parse()?;

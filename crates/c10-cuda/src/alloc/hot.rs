@@ -100,11 +100,11 @@ impl Locked<'_> {
         let (device, is_last) = (self.device, self.owned == 1 && self.is_closed);
         let is_simple = self.is_plain && !self.trace.is_on() && !is_last && !reporting::is_observed();
         let (id, block) = self.blocks.at(index);
-        let quiet = match block.stream_uses[..] {
-            [on] if is_simple => device.captures.quiet().map(|quiet| (on, quiet)),
-            _ => None,
+        let (true, &[on]) = (is_simple, &block.stream_uses[..]) else {
+            self.settle();
+            return false;
         };
-        let Some((on, _quiet)) = quiet else {
+        let Some(_quiet) = device.captures.quiet() else {
             self.settle();
             return false;
         };

@@ -128,7 +128,11 @@ impl DeviceState {
         for index in self.raw.iter() {
             let block = self.blocks.block(index);
             assert!(block.allocated, "I4: {block:?} was given out");
-            assert_eq!(self.raw.get(&self.blocks, block.ptr), Some(index), "I4: {block:?} is found by its address");
+            assert_eq!(
+                self.raw.get(&self.blocks, block.ptr),
+                Some(index),
+                "I4: {block:?} is found by its address"
+            );
         }
     }
 
