@@ -39,6 +39,7 @@ impl State {
         let mut goal = (stream, place);
         let mut later = Vec::new();
         loop {
+            self.pass_records(goal.0, goal.1);
             match self.next_of(goal.0, goal.1) {
                 Next::Run => self.run_front(goal.0),
                 Next::WaitFor(on, place) => later.push(std::mem::replace(&mut goal, (on, place))),
@@ -48,6 +49,21 @@ impl State {
                 },
             }
         }
+    }
+
+    /// Passes by what does nothing at the front of a stream: the places that events stand for.
+    fn pass_records(&mut self, id: Id, place: u64) {
+        if self.work.is_on() {
+            // Each is written down.
+            return;
+        }
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let is_record = |queued: &Queued| matches!(queued.item, Item::Record);
+        while stream.done < place && stream.queue.front().is_some_and(is_record) {
+            stream.queue.pop_front();
+            stream.done += 1;
+        }
+        self.drop_if_over(id);
     }
 
     #[inline]
@@ -80,9 +96,7 @@ impl State {
             self.work.push(Work { stream: handle, place, name: queued.item.name(), end_ns: queued.end_ns });
         }
         let Queued { item, issued_at, process, .. } = queued;
-        if !matches!(item, Item::Record) {
-            self.execute(Ran { on: handle, device: handle.device, process, issued_at }, item);
-        }
+        self.execute(Ran { on: handle, device: handle.device, process, issued_at }, item);
         self.drop_if_over(id);
     }
 
