@@ -155,6 +155,7 @@ fn a_c_program_uses_it_on_the_cuda_driver() {
         "init 0",
         "copies 0",
         "came back 1",
+        "forked 0",
         "reused 1",
         "simulated 0",
         "simulated: the allocator runs on the CUDA driver, not on a simulated machine",

@@ -1,108 +1,61 @@
-//! [`Captures`]: how many captures of a runtime are under way, and what waits until none is.
+//! [`Captures`]: how many captures of a driver are under way, and what waits until none is.
 //!
 //! CUDA forbids calls that could disturb a capture, and one that it refuses has spoilt the capture. Some of them
 //! cannot be made harmless by the thread's relaxed mode: a device of which a stream captures cannot be waited for. What
 //! needs such a call and cannot return an error, because it is a drop, is left here.
 //!
-//! // Note [Captures that begin meanwhile]
-//! Who sees that none is under way, and makes such a call, must have made it before one begins. So the call is counted
-//! while it lasts ([`Quiet`]), and a capture that is to begin is counted first, and waits then for the calls that are
-//! under way; whoever comes after that sees it. A thread that is in a call already is not kept from another. The
-//! program's callbacks are not run in one.
+//! Captures are the process's, whichever runtime begins them: there is one of these for each machine that a driver
+//! stands for, and the runtimes of the driver have it of that.
 
-use std::cell::Cell;
+mod gate;
+
 use std::fmt;
-use std::marker::PhantomData;
 use std::thread::{self, ThreadId};
 
+use self::gate::Gate;
+pub(crate) use self::gate::Quiet;
 use crate::driver::{CaptureMode, Driver, DriverError};
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::sync::{Condvar, Mutex, MutexGuard, lock};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Mutex, lock};
 
-/// The captures that the allocators of a runtime were told of.
+/// The captures that the allocators of a driver were told of.
 #[derive(Default)]
-pub(crate) struct Captures {
-    under_way: AtomicUsize,
-    /// Calls that no capture is to begin in.
-    calls: AtomicUsize,
-    /// For captures that wait for those.
-    beginning: Mutex<()>,
-    calls_over: Condvar,
-    /// To be done when none is under way, in order.
-    left: Mutex<Vec<Left>>,
+pub struct Captures {
+    gate: Gate,
     /// The modes of threads to which the driver has not let them go back.
     owed: Mutex<Vec<(ThreadId, CaptureMode)>>,
     is_owing: AtomicBool,
-}
-
-type Left = Box<dyn FnOnce() + Send>;
-
-thread_local! {
-    /// The [`Captures`] that this thread holds off, by address, and how many times it does; 0 for none.
-    static HELD: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
 impl Captures {
     /// Whether any is under way or about to begin.
     #[inline]
     pub(crate) fn are_under_way(&self) -> bool {
-        self.under_way.load(Ordering::Relaxed) > 0
+        self.gate.are_under_way()
     }
 
     /// Holds off captures that would begin, until what is given is dropped; `None` where one is under way. See Note
     /// [Captures that begin meanwhile].
     #[inline]
     pub(crate) fn quiet(&self) -> Option<Quiet<'_>> {
-        let own = std::ptr::from_ref(self).addr();
-        let (holds, times) = HELD.get();
-        if holds == own {
-            HELD.set((own, times + 1));
-            return Some(Quiet { of: self, is_noted: true, not_send: PhantomData });
-        }
-        if self.are_under_way() {
-            return None;
-        }
-        self.calls.fetch_add(1, Ordering::SeqCst);
-        let is_noted = times == 0;
-        if is_noted {
-            HELD.set((own, 1));
-        }
-        let quiet = Quiet { of: self, is_noted, not_send: PhantomData };
-        // Dropped, it wakes the capture that has come in between.
-        (self.under_way.load(Ordering::SeqCst) == 0).then_some(quiet)
+        self.gate.quiet()
     }
 
     /// One more, which begins after this. Waits for calls that it could not begin in; the caller holds no lock that
     /// they may want.
     pub(crate) fn begin(&self) {
-        self.under_way.fetch_add(1, Ordering::SeqCst);
-        // A program's allocator that begins one in a call of this thread is not waited for.
-        let own = usize::from(HELD.get().0 == std::ptr::from_ref(self).addr());
-        let mut beginning = lock(&self.beginning);
-        while self.calls.load(Ordering::SeqCst) > own {
-            beginning = self.calls_over.wait(beginning).unwrap_or_else(|poisoned| poisoned.into_inner());
-        }
+        self.gate.begin();
     }
 
     /// One less; with the last, does what was left. The caller holds no lock that this may want.
     pub(crate) fn end(&self) {
-        if self.under_way.fetch_sub(1, Ordering::SeqCst) == 1 {
-            let left = std::mem::take(&mut *lock(&self.left));
-            // Another may have begun.
-            left.into_iter().for_each(|work| self.when_over(work));
-        }
+        self.gate.end();
     }
 
     /// Does something when no capture is under way: at once, or when the last has ended, on whatever thread. None
     /// begins while it is done.
     pub(crate) fn when_over(&self, work: impl FnOnce() + Send + 'static) {
-        let mut left = lock(&self.left);
-        let Some(_quiet) = self.quiet() else {
-            left.push(Box::new(work));
-            return;
-        };
-        drop(left);
-        work();
+        self.gate.when_over(work);
     }
 
     /// Makes this thread's calls disturb no capture, under way or about to begin.
@@ -143,36 +96,7 @@ impl Captures {
 
 impl fmt::Debug for Captures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Captures").field("under_way", &self.under_way).finish_non_exhaustive()
-    }
-}
-
-/// That no capture of the runtime is under way, nor begins, until this is dropped.
-#[must_use = "a capture may begin as soon as this is dropped"]
-pub(crate) struct Quiet<'a> {
-    of: &'a Captures,
-    /// Whether it is among the thread's [`HELD`].
-    is_noted: bool,
-    not_send: PhantomData<MutexGuard<'static, ()>>,
-}
-
-impl Drop for Quiet<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.is_noted {
-            let (of, times) = HELD.get();
-            if times > 1 {
-                HELD.set((of, times - 1));
-                return;
-            }
-            HELD.set((0, 0));
-        }
-        self.of.calls.fetch_sub(1, Ordering::SeqCst);
-        if self.of.under_way.load(Ordering::SeqCst) > 0 {
-            // Under the lock, so that a capture that has just looked is woken.
-            let _beginning = lock(&self.of.beginning);
-            self.of.calls_over.notify_all();
-        }
+        f.debug_struct("Captures").field("under_way", &self.are_under_way()).finish_non_exhaustive()
     }
 }
 

@@ -49,11 +49,11 @@ impl Runtime {
         Self(Arc::new(Inner {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             alive: Arc::new(()),
-            driver,
             devices,
             pools: (0..devices).map(|_| StreamPool::default()).collect(),
             facts: DeviceFacts::new(devices),
-            captures: Arc::default(),
+            captures: Arc::clone(driver.captures()),
+            driver,
             generators: (0..devices).map(|_| SharedState::default()).collect(),
             drop_errors: Arc::default(),
             users: Mutex::default(),
@@ -236,7 +236,7 @@ impl Runtime {
         &self.0.drop_errors
     }
 
-    /// The captures that its allocators were told of.
+    /// The captures that allocators of the driver were told of.
     pub(crate) fn captures(&self) -> &Arc<Captures> {
         &self.0.captures
     }

@@ -10,6 +10,7 @@
 //! waits for captures and the errors met in drops.
 
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak, atomic};
+pub(crate) use std::thread_local;
 
 use std::sync::TryLockError;
 use std::{hint, thread};

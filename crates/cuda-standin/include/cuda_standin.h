@@ -3,7 +3,11 @@
  *
  * Until a reset the machine is as the environment says: CUDA_STANDIN_DEVICES devices (1) with CUDA_STANDIN_BYTES bytes
  * each (4 GiB), and work runs as CUDA_STANDIN_COMPLETION says: eager, when it is issued (the default); manual, when it
- * is waited for; seeded:N, as the seed N decides. What is no such value is as by default. */
+ * is waited for; seeded:N, as the seed N decides. What is no such value is as by default.
+ *
+ * CUDA_STANDIN_EXIT says what is made of how a process ends that has called cuInit: report writes to the standard error
+ * what it has not given back, and how many calls it has made, and then each call that comes after; strict writes that
+ * only where something is live or comes after, and ends the process with 86. */
 #ifndef CUDA_STANDIN_H
 #define CUDA_STANDIN_H
 

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::abi::{Code, Outcome};
-use crate::exit;
+use crate::exit::{self, AtEnd};
 use crate::machine::Machine;
 
 /// What has to be there for a call.
@@ -59,6 +59,13 @@ pub(crate) fn machine() -> MutexGuard<'static, Option<Machine>> {
     machine
 }
 
+/// What there is when the process ends; `None` where a thread is in a call.
+pub(crate) fn at_end() -> Option<AtEnd> {
+    let machine = MACHINE.try_lock().ok()?;
+    let machine = machine.as_ref()?;
+    Some(AtEnd { live: machine.live_handles(), swept: machine.swept, calls: machine.calls })
+}
+
 /// One call.
 pub(crate) fn call(name: &'static str, needs: Needs, op: impl FnOnce(&mut Machine) -> Outcome) -> Code {
     match attempt(Some(name), needs, op) {
@@ -90,6 +97,8 @@ fn attempt<R>(name: Option<&str>, needs: Needs, op: impl FnOnce(&mut Machine) ->
         return Err(Code::NOT_PERMITTED);
     }
     if exit::has_begun() {
+        // One that waits has been called before.
+        name.into_iter().for_each(exit::late);
         return Err(Code::DEINITIALIZED);
     }
     let whole = AssertUnwindSafe(|| {

@@ -43,7 +43,8 @@
 //! Beside CUDA's functions there are, to be found by name: `cuda_standin_reset`, `cuda_standin_live_handles`,
 //! `cuda_standin_live_contexts`, `cuda_standin_swept_handles`, `cuda_standin_fail`, `cuda_standin_fail_clear`,
 //! `cuda_standin_lose`, `cuda_standin_calls`, `cuda_standin_complete_all`, `cuda_standin_register_kernel`.
-//! `include/cuda_standin.h` says what each does.
+//! `include/cuda_standin.h` says what each does. With `CUDA_STANDIN_EXIT=strict` a process that has not given everything
+//! back when it ends, or calls CUDA after that, ends with an error (`exit.rs`).
 
 // Memory and events pass between processes by what Unix has.
 #![cfg(unix)]

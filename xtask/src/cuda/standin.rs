@@ -67,14 +67,18 @@ pub(crate) fn runs() -> Result<Runs> {
     Ok(Runs { tests, package })
 }
 
-/// Makes a program find the stand-in before any other driver, and tests fail where there is none.
+/// Makes a program find the stand-in before any other driver, and tests fail where there is none; and what the program
+/// has not given back when it ends, or calls after that, fails it, and whatever it starts.
 fn on(folder: &Path, program: &mut Command) {
     let mut path = OsString::from(folder);
     if let Some(more) = std::env::var_os("LD_LIBRARY_PATH").filter(|more| !more.is_empty()) {
         path.push(":");
         path.push(more);
     }
-    program.env("LD_LIBRARY_PATH", path).env("TENSORPLAY_EXPECT_CUDA", "1");
+    program
+        .env("LD_LIBRARY_PATH", path)
+        .env("TENSORPLAY_EXPECT_CUDA", "1")
+        .env("CUDA_STANDIN_EXIT", "strict");
 }
 
 /// Copies the shared object to where programs find it.

@@ -95,7 +95,7 @@ fn first_tensor<'a>(inputs: &[Input<'a>]) -> Option<&'a Tensor> {
     })
 }
 
-#[inline]
+#[inline(always)]
 fn unchanged(tensor: &Tensor) -> Option<&Geometry> {
     match tensor.geometry() {
         Cow::Borrowed(geometry) => Some(geometry),
@@ -221,14 +221,14 @@ impl<'a> Flat<'a> {
 
     #[inline]
     fn walk_locked(&self, row: Row<'_>) -> Result<()> {
-        let mut pointers = [std::ptr::null_mut(); FEW];
+        // What is in no tensor is the number.
+        let mut pointers = [self.number.0.as_ptr().cast_mut(); FEW];
         let mut strides = [0; FEW];
-        for i in 0..self.count.min(FEW) {
-            let fresh = if i == 0 { self.fresh.as_ref().map(Tensor::geometry) } else { None };
-            let Some(geometry) = self.given[i].or(fresh.as_deref()) else {
-                pointers[i] = self.number.0.as_ptr().cast_mut();
-                continue;
-            };
+        let output = self.given[0].or_else(|| self.fresh.as_ref().and_then(unchanged));
+        let output = output.expect("the output is given, or was just made");
+        let places = [Some(output), self.given[1], self.given[2], self.given[3]];
+        for (i, place) in places.into_iter().enumerate() {
+            let Some(geometry) = place else { continue };
             let element = self.dtypes[i].element_size();
             pointers[i] =
                 first_in(&geometry.storage, geometry.storage_offset as usize * element, geometry.end_bytes)?;

@@ -143,8 +143,9 @@ impl<'a> TensorIter<'a> {
         self.finish_first()
     }
 
+    /// [`finish`](Self::finish), of one that stays where it is. It is not to be used again.
     #[inline]
-    fn finish_first(&mut self) -> Result<Made> {
+    pub(crate) fn finish_first(&mut self) -> Result<Made> {
         if let Some(flat) = &mut self.flat {
             return Ok(flat.finish());
         }

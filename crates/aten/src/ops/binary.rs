@@ -103,15 +103,16 @@ fn add_scalar(dest: Dest<'_>, a: &Tensor, b: Scalar, alpha: Scalar) -> Result<Ma
 }
 
 fn add(dest: Dest<'_>, a: Input<'_>, b: Input<'_>, alpha: Scalar) -> Result<Made> {
-    let dtype = dtype_after(&[a, b], Config::PROMOTE)?;
+    let inputs = [a, b];
+    let dtype = dtype_after(&inputs, Config::PROMOTE)?;
     check_alpha(dtype, alpha)?;
     Dtypes::REAL.and(Dtypes::ALL_COMPLEX).check("add", dtype)?;
     let mut iter = TensorIter::unplanned();
-    iter.plan(&[dest], &[a, b], Config::PROMOTE)?;
+    iter.plan(&[dest], &inputs, Config::PROMOTE)?;
     if !iter.is_meta() {
         kernels::add(&iter, alpha)?;
     }
-    iter.finish()
+    iter.finish_first()
 }
 
 fn sub_tensor(dest: Dest<'_>, a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Made> {
@@ -141,15 +142,16 @@ fn sub(dest: Dest<'_>, a: Input<'_>, b: Input<'_>, alpha: Scalar) -> Result<Made
              compare, and `logical_not` inverts a mask.",
         ));
     }
-    let dtype = dtype_after(&[a, b], Config::PROMOTE)?;
+    let inputs = [a, b];
+    let dtype = dtype_after(&inputs, Config::PROMOTE)?;
     check_alpha(dtype, alpha)?;
     Dtypes::NUMBERS_COMPLEX.check("sub", dtype)?;
     let mut iter = TensorIter::unplanned();
-    iter.plan(&[dest], &[a, b], Config::PROMOTE)?;
+    iter.plan(&[dest], &inputs, Config::PROMOTE)?;
     if !iter.is_meta() {
         kernels::sub(&iter, alpha)?;
     }
-    iter.finish()
+    iter.finish_first()
 }
 
 /// `alpha` must be of a category that the result has (`alpha_check`).

@@ -35,14 +35,10 @@ fn register_empty(lib: &mut Library<'_>) -> Result<()> {
     lib.all_backends(
         "empty.memory_format",
         |size: &[i64], dtype: Dtype, layout: Lay, device: Dev, pin: Pin, format: Format| {
-            let (dtype, device) = options!(dtype, layout, device, pin).or_default()?;
-            let sizes = checked_sizes(size)?;
+            let options = options!(dtype, layout, device, pin);
             match format {
-                None | Some(MemoryFormat::Contiguous) => New::contiguous(sizes, dtype, device).make(),
-                Some(format) => {
-                    let strides = shape::strides_of_format(&sizes, format)?;
-                    New::strided(sizes, strides, dtype, device).make()
-                }
+                None | Some(MemoryFormat::Contiguous) => options.empty(size),
+                Some(format) => empty_in(format, size, options),
             }
         },
     )?;
@@ -151,6 +147,14 @@ fn register_fill(lib: &mut Library<'_>) -> Result<()> {
     })?;
     lib.all_backends("zero_", |this: &Tensor| zero(Dest::InPlace(this), this).map(drop))?;
     Ok(())
+}
+
+#[cold]
+fn empty_in(format: MemoryFormat, sizes: &[i64], options: Options) -> Result<Tensor> {
+    let (dtype, device) = options.or_default()?;
+    let sizes = checked_sizes(sizes)?;
+    let strides = shape::strides_of_format(&sizes, format)?;
+    New::strided(sizes, strides, dtype, device).make()
 }
 
 fn strided(sizes: &[i64], strides: &[i64], dtype: ScalarType, device: Device) -> Result<Tensor> {

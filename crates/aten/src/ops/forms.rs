@@ -27,24 +27,26 @@ pub(super) struct Pointwise {
 impl Pointwise {
     /// An operator of one tensor.
     pub(super) fn unary(&self, dest: Dest<'_>, a: &Tensor) -> Result<Made> {
-        self.takes.check(self.name, dtype_after(&[a.into()], self.config)?)?;
+        let inputs = [a.into()];
+        self.takes.check(self.name, dtype_after(&inputs, self.config)?)?;
         let mut iter = TensorIter::unplanned();
-        iter.plan(&[dest], &[a.into()], self.config)?;
+        iter.plan(&[dest], &inputs, self.config)?;
         if !iter.is_meta() {
             (self.kernel)(&iter)?;
         }
-        iter.finish()
+        iter.finish_first()
     }
 
     /// An operator of two operands.
     pub(super) fn binary(&self, dest: Dest<'_>, a: Input<'_>, b: Input<'_>) -> Result<Made> {
-        self.takes.check(self.name, dtype_after(&[a, b], self.config)?)?;
+        let inputs = [a, b];
+        self.takes.check(self.name, dtype_after(&inputs, self.config)?)?;
         let mut iter = TensorIter::unplanned();
-        iter.plan(&[dest], &[a, b], self.config)?;
+        iter.plan(&[dest], &inputs, self.config)?;
         if !iter.is_meta() {
             (self.kernel)(&iter)?;
         }
-        iter.finish()
+        iter.finish_first()
     }
 }
 

@@ -38,6 +38,7 @@ impl Options {
     }
 
     /// As [`or`](Self::or) with the default dtype, on the CPU.
+    #[inline]
     pub(super) fn or_default(self) -> Result<(ScalarType, Device)> {
         self.or(default_dtype(), Device::CPU)
     }
@@ -48,9 +49,10 @@ impl Options {
     }
 
     /// A new tensor with a size and unspecified values.
+    #[inline]
     pub(super) fn empty(self, sizes: &[i64]) -> Result<Tensor> {
         let (dtype, device) = self.or_default()?;
-        New::contiguous(checked_sizes(sizes)?, dtype, device).make()
+        Tensor::row_major(check_sizes(sizes)?, dtype, device)
     }
 
     /// A new tensor that is laid out like another (`empty_like`).
@@ -68,7 +70,12 @@ impl Options {
 /// Sizes none of which is negative.
 #[inline]
 pub(super) fn checked_sizes(sizes: &[i64]) -> Result<Dims> {
-    if sizes.iter().all(|&size| size >= 0) { Ok(Dims::from(sizes)) } else { Err(negative(sizes)) }
+    check_sizes(sizes).map(Dims::from)
+}
+
+#[inline]
+fn check_sizes(sizes: &[i64]) -> Result<&[i64]> {
+    if sizes.iter().all(|&size| size >= 0) { Ok(sizes) } else { Err(negative(sizes)) }
 }
 
 #[cold]

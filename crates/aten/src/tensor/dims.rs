@@ -9,7 +9,6 @@ const INLINE: usize = 5;
 
 /// Sizes or strides of a tensor, one `i64` a dimension, in elements. Up to five are held inline
 /// (`c10::impl::SizesAndStrides`). It is a slice to whoever reads it.
-#[derive(Clone)]
 pub struct Dims(Repr);
 
 /// A copy of the inline form is a few moves of fixed length, whatever it holds: operators copy sizes all the
@@ -63,6 +62,19 @@ impl Dims {
             Some(len) => Self(Repr::Inline { len, values: [value; INLINE] }),
             None => Self(Repr::Heap(vec![value; len])),
         }
+    }
+
+    /// Makes it these values, in its place.
+    #[inline]
+    pub(crate) fn assign(&mut self, new: &[i64]) {
+        if let Repr::Inline { len, values } = &mut self.0
+            && let Some(new_len) = Len::of(new.len())
+        {
+            values.iter_mut().zip(new).for_each(|(value, new)| *value = *new);
+            *len = new_len;
+            return;
+        }
+        *self = Self::from(new);
     }
 
     /// Adds a last dimension.
@@ -161,6 +173,25 @@ impl DerefMut for Dims {
 impl AsRef<[i64]> for Dims {
     fn as_ref(&self) -> &[i64] {
         self
+    }
+}
+
+impl Clone for Dims {
+    #[inline]
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+
+    /// In its place, where both are inline.
+    #[inline]
+    fn clone_from(&mut self, source: &Self) {
+        if let (Repr::Inline { len, values }, Repr::Inline { len: new_len, values: new }) =
+            (&mut self.0, &source.0)
+        {
+            (*len, *values) = (*new_len, *new);
+        } else {
+            *self = source.clone();
+        }
     }
 }
 

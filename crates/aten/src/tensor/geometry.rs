@@ -61,27 +61,21 @@ impl Extent {
         }
     }
 
-    /// Row-major strides, and the extent of elements with them from a storage's beginning on.
+    /// That of row-major elements from a storage's beginning on.
     ///
     /// # Errors
     /// As [`of`](Self::of).
     #[inline]
-    pub(crate) fn row_major(sizes: &[i64], dtype: ScalarType) -> Result<(Dims, Self)> {
-        let mut strides = Dims::filled(1, sizes.len());
+    pub(crate) fn of_row_major(sizes: &[i64], dtype: ScalarType) -> Result<Self> {
         let (mut numel, mut is_usual) = (1_i64, true);
-        for (stride, &size) in strides.iter_mut().zip(sizes).rev() {
-            *stride = numel;
+        for &size in sizes {
             let (product, overflowed) = numel.overflowing_mul(size);
             is_usual &= size > 0 && !overflowed;
             numel = product;
         }
         match numel.checked_mul(dtype.element_size() as i64) {
-            Some(end_bytes) if is_usual => Ok((strides, Self { numel, end_bytes: end_bytes as usize })),
-            _ => {
-                let strides = shape::contiguous_strides(sizes)?;
-                let extent = Self::of_unusual(sizes, &strides, 0, dtype)?;
-                Ok((strides, extent))
-            }
+            Some(end_bytes) if is_usual => Ok(Self { numel, end_bytes: end_bytes as usize }),
+            _ => Self::of_unusual(sizes, &shape::contiguous_strides(sizes)?, 0, dtype),
         }
     }
 
@@ -149,6 +143,9 @@ impl Flags {
     const PREFERS_CHANNELS_LAST: u8 = 1 << 4;
     const PREFERS_CHANNELS_LAST_3D: u8 = 1 << 5;
 
+    /// Those of no dimension.
+    const SCALAR: Self = Self(Self::CONTIGUOUS | Self::DENSE);
+
     #[inline]
     fn of(sizes: &[i64], strides: &[i64], numel: i64) -> Self {
         let contiguous = shape::is_contiguous(sizes, strides, numel);
@@ -185,7 +182,7 @@ impl Flags {
     fn of_row_major(sizes: &[i64], strides: &[i64]) -> Self {
         match sizes.len() {
             4 | 5 => Self(Self::CONTIGUOUS | Self::DENSE | Self::of_rank_4_or_5(sizes, strides)),
-            _ => Self(Self::CONTIGUOUS | Self::DENSE),
+            _ => Self::SCALAR,
         }
     }
 
@@ -255,12 +252,34 @@ impl Geometry {
         Ok(Self::of_extent(storage, sizes, strides, storage_offset, extent))
     }
 
-    /// Elements of that extent in row-major order, from the storage's beginning on.
+    /// Of one element of no size at the storage's beginning: to be filled where it stays.
     #[inline(always)]
-    pub(crate) fn row_major(storage: Storage, sizes: Dims, strides: Dims, extent: Extent) -> Self {
-        let flags = Flags::of_row_major(&sizes, &strides);
-        let Extent { numel, end_bytes } = extent;
-        Self { storage, sizes, strides, storage_offset: 0, numel, end_bytes, flags }
+    pub(super) fn unfilled(storage: Storage) -> Self {
+        let (sizes, strides) = (Dims::new(), Dims::new());
+        Self { storage, sizes, strides, storage_offset: 0, numel: 1, end_bytes: 0, flags: Flags::SCALAR }
+    }
+
+    /// Fills it with elements of that extent in row-major order, from the storage's beginning on.
+    #[inline(always)]
+    pub(super) fn fill_row_major(&mut self, sizes: &[i64], extent: Extent) {
+        self.sizes.assign(sizes);
+        self.strides.assign(sizes);
+        let mut next = 1_i64;
+        for stride in self.strides.iter_mut().rev() {
+            let size = std::mem::replace(stride, next);
+            // It does not overflow, as the extent says.
+            next = next.wrapping_mul(size.max(1));
+        }
+        (self.numel, self.end_bytes) = (extent.numel, extent.end_bytes);
+        self.flags = Flags::of_row_major(&self.sizes, &self.strides);
+    }
+
+    /// Fills it with elements that lie, from the storage's beginning on, as those of a dense `like` do.
+    #[inline(always)]
+    pub(super) fn fill_like(&mut self, like: &Self, end_bytes: usize) {
+        self.sizes.clone_from(&like.sizes);
+        self.strides.clone_from(&like.strides);
+        (self.numel, self.end_bytes, self.flags) = (like.numel, end_bytes, like.flags);
     }
 
     /// Elements of that extent. It is always part of its caller, so that nothing is moved twice.

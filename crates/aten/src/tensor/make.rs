@@ -48,14 +48,11 @@ impl New {
     /// A tensor with unspecified values.
     #[inline]
     pub(crate) fn make(self) -> Result<Tensor> {
+        let Some(strides) = self.strides else {
+            return Tensor::row_major(&self.sizes, self.dtype, self.device);
+        };
         let device = concrete(self.device)?;
         let keys = Tensor::keys_of(device);
-        let Some(strides) = self.strides else {
-            let (strides, extent) = Extent::row_major(&self.sizes, self.dtype)?;
-            let storage = new_storage(extent.end_bytes, device)?;
-            let geometry = || Geometry::row_major(storage, self.sizes, strides, extent);
-            return Ok(Tensor::made_of(geometry, self.dtype, device, keys));
-        };
         let extent = Extent::of(&self.sizes, &strides, 0, self.dtype)?;
         let storage = new_storage(extent.end_bytes, device)?;
         let geometry = || Geometry::of_extent(storage, self.sizes, strides, 0, extent);
@@ -73,15 +70,7 @@ pub(crate) fn dense_like(like: &Geometry, dtype: ScalarType, device: Device) -> 
     let bytes = usize::try_from(like.numel).ok().and_then(|n| n.checked_mul(dtype.element_size()));
     let bytes = bytes.ok_or_else(|| Error::new(ErrorKind::Overflow, "a tensor larger than memory can be"))?;
     let storage = new_storage(bytes, device)?;
-    let geometry = || Geometry {
-        storage,
-        storage_offset: 0,
-        end_bytes: bytes,
-        strides: like.strides.clone(),
-        sizes: like.sizes.clone(),
-        ..*like
-    };
-    Ok(Tensor::made_of(geometry, dtype, device, Tensor::keys_of(device)))
+    Ok(Tensor::filled(storage, dtype, device, |geometry| geometry.fill_like(like, bytes)))
 }
 
 /// The device with its index, where the type has several.
@@ -149,6 +138,27 @@ impl Tensor {
         keys: DispatchKeySet,
     ) -> Self {
         Self(Shared::new(|| TensorImpl::new(geometry(), dtype, device, keys)))
+    }
+
+    /// A new row-major tensor with unspecified values.
+    ///
+    /// # Errors
+    /// For negative sizes and what overflows; when there is no such device, or no memory.
+    #[inline]
+    pub(crate) fn row_major(sizes: &[i64], dtype: ScalarType, device: Device) -> Result<Self> {
+        let device = concrete(device)?;
+        let extent = Extent::of_row_major(sizes, dtype)?;
+        let storage = new_storage(extent.end_bytes, device)?;
+        Ok(Self::filled(storage, dtype, device, |geometry| geometry.fill_row_major(sizes, extent)))
+    }
+
+    /// A plain tensor on all of `storage`, whose geometry `fill` makes in the place where it stays: see Note \[Made
+    /// in place\] in `c10_core::shared`.
+    #[inline(always)]
+    fn filled(storage: Storage, dtype: ScalarType, device: Device, fill: impl FnOnce(&mut Geometry)) -> Self {
+        let mut tensor = Self::made_of(|| Geometry::unfilled(storage), dtype, device, Self::keys_of(device));
+        fill(Shared::get_mut(&mut tensor.0).expect("nobody else has a handle yet").first_mut());
+        tensor
     }
 
     /// Another tensor on the storage of this one, with its dtype and keys: a view. It must be within the

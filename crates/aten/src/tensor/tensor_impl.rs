@@ -75,6 +75,12 @@ impl TensorImpl {
         }
     }
 
+    /// The geometry of a tensor that was just made, to be changed before anybody sees it.
+    #[inline]
+    pub(super) fn first_mut(&mut self) -> &mut Geometry {
+        &mut self.first
+    }
+
     /// Puts what `change` makes of the geometry in its place, under the geometry lock. On an error it stays.
     /// `change` calls no operator, allocator or hook.
     pub(crate) fn change_geometry(&self, change: impl FnOnce(&Geometry) -> Result<Geometry>) -> Result<()> {

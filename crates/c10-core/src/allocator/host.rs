@@ -14,7 +14,7 @@
 //! A small block has no owner in its header, which is how the deleter that it shares with the larger ones
 //! knows it.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 
 use super::caching::{CachingCpuAllocator, FREE};
 use super::cpu::host_out_of_memory;
@@ -61,19 +61,19 @@ struct Counters {
 }
 
 thread_local! {
-    static SHELVES: RefCell<Shelves> = const { RefCell::new(Shelves::new()) };
+    static SHELVES: Shelves = const { Shelves::new() };
 }
 
 /// The free small blocks of a thread.
 struct Shelves {
     of_class: [Shelf; SMALL_CLASSES],
     /// Where this thread counts; none before it first does.
-    counter: Option<&'static Counter>,
+    counter: Cell<Option<&'static Counter>>,
 }
 
 struct Shelf {
-    blocks: [Option<SystemBlock>; KEPT],
-    len: usize,
+    blocks: [Cell<Option<SystemBlock>>; KEPT],
+    len: Cell<usize>,
 }
 
 impl HostAllocator {
@@ -92,8 +92,8 @@ impl HostAllocator {
 
     /// Gives the large blocks that are kept, and the small ones of this thread, back to the system.
     pub fn empty_cache() {
-        let shelves = SHELVES.try_with(RefCell::take);
-        drop(shelves);
+        // Where the thread is at its end there is nothing left.
+        let _ = SHELVES.try_with(Shelves::empty);
         LARGE.empty_cache();
     }
 }
@@ -115,7 +115,7 @@ unsafe impl Allocator for HostAllocator {
             return Ok(DataPtr::null(Device::CPU));
         }
         let class = SizeClass::of(bytes).expect("a small size has a class");
-        let kept = SHELVES.try_with(|shelves| shelves.borrow_mut().take(class)).ok().flatten();
+        let kept = SHELVES.try_with(|shelves| shelves.take(class)).ok().flatten();
         let block = match kept {
             Some(block) => block,
             None => obtain(class, bytes)?,
@@ -143,7 +143,7 @@ pub(super) fn give_back(block: SystemBlock) {
     // Before anybody else can be given it, so that an observer hears of the free first.
     report(|| event(&block, -(block.capacity() as i64)));
     let mut back = Some(block);
-    let kept = SHELVES.try_with(|shelves| shelves.borrow_mut().put(&mut back));
+    let kept = SHELVES.try_with(|shelves| shelves.put(&mut back));
     if kept.is_err() {
         // The thread is at its end.
         let capacity = back.as_ref().map_or(0, SystemBlock::capacity);
@@ -162,7 +162,7 @@ fn obtain(class: SizeClass, bytes: usize) -> Result<SystemBlock> {
         SystemBlock::allocate(class.capacity)
     });
     let block = block.ok_or_else(|| no_memory(bytes))?;
-    let counted = SHELVES.try_with(|shelves| shelves.borrow_mut().count(class.capacity as i64));
+    let counted = SHELVES.try_with(|shelves| shelves.count(class.capacity as i64));
     if counted.is_err() {
         ENDED.fetch_add(class.capacity as i64, Ordering::Relaxed);
     }
@@ -197,48 +197,58 @@ fn event(block: &SystemBlock, bytes: i64) -> MemoryEvent {
 impl Shelves {
     const fn new() -> Self {
         Self {
-            of_class: [const { Shelf { blocks: [const { None }; KEPT], len: 0 } }; SMALL_CLASSES],
-            counter: None,
+            of_class: [const { Shelf { blocks: [const { Cell::new(None) }; KEPT], len: Cell::new(0) } };
+                SMALL_CLASSES],
+            counter: Cell::new(None),
         }
     }
 
     #[inline]
-    fn take(&mut self, class: SizeClass) -> Option<SystemBlock> {
-        let shelf = &mut self.of_class[class.index];
-        shelf.len = shelf.len.checked_sub(1)?;
-        let block = shelf.blocks[shelf.len].take();
+    fn take(&self, class: SizeClass) -> Option<SystemBlock> {
+        let shelf = &self.of_class[class.index];
+        let len = shelf.len.get().checked_sub(1)?;
+        shelf.len.set(len);
         self.count(class.capacity as i64);
-        block
+        shelf.blocks[len].take()
     }
 
     /// Puts the block away if there is room.
     #[inline]
-    fn put(&mut self, block: &mut Option<SystemBlock>) {
+    fn put(&self, block: &mut Option<SystemBlock>) {
         let capacity = block.as_ref().map_or(1, SystemBlock::capacity);
         self.count(-(capacity as i64));
         let class = SizeClass::of(capacity).expect("a small size has a class");
-        let shelf = &mut self.of_class[class.index];
-        if let Some(place) = shelf.blocks.get_mut(shelf.len) {
-            *place = block.take();
-            shelf.len += 1;
+        let shelf = &self.of_class[class.index];
+        if let Some(place) = shelf.blocks.get(shelf.len.get()) {
+            place.set(block.take());
+            shelf.len.set(shelf.len.get() + 1);
         }
     }
 
     #[inline]
-    fn count(&mut self, bytes: i64) {
-        let counter = &self.counter.unwrap_or_else(|| self.choose_counter()).0;
+    fn count(&self, bytes: i64) {
+        let counter = &self.counter.get().unwrap_or_else(|| self.choose_counter()).0;
         counter.store(counter.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
     }
 
     #[cold]
-    fn choose_counter(&mut self) -> &'static Counter {
+    fn choose_counter(&self) -> &'static Counter {
         let mut counters = counters();
         let counter = counters.idle.pop().unwrap_or_else(|| {
             let new: &Counter = Box::leak(Box::new(Counter(AtomicI64::new(0))));
             counters.all.push(new);
             new
         });
-        self.counter.insert(counter)
+        self.counter.set(Some(counter));
+        counter
+    }
+
+    /// Gives the blocks back to the system.
+    fn empty(&self) {
+        for shelf in &self.of_class {
+            shelf.len.set(0);
+            shelf.blocks.iter().filter_map(Cell::take).for_each(SystemBlock::free);
+        }
     }
 }
 
@@ -246,16 +256,9 @@ fn counters() -> MutexGuard<'static, Counters> {
     COUNTERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Default for Shelves {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Drop for Shelves {
     fn drop(&mut self) {
-        let blocks = self.of_class.iter_mut().flat_map(|shelf| &mut shelf.blocks).filter_map(Option::take);
-        blocks.for_each(SystemBlock::free);
+        self.empty();
         counters().idle.extend(self.counter.take());
     }
 }

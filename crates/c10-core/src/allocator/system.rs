@@ -81,20 +81,24 @@ impl SystemBlock {
     ///
     /// # Safety
     /// The address came from `into_address`, once for each time it is taken back.
+    #[inline]
     pub(super) unsafe fn from_address(address: NonNull<u8>) -> Self {
         Self(address)
     }
 
     /// Gives the block away as the address of its data.
+    #[inline]
     pub(super) fn into_address(self) -> NonNull<u8> {
         self.0
     }
 
     /// The address of its data.
+    #[inline]
     pub(super) fn address(&self) -> usize {
         self.0.addr().get()
     }
 
+    #[inline]
     pub(super) fn owner(&self) -> *const () {
         // SAFETY: the header was written when the block was made.
         unsafe { (*self.header().as_ptr()).owner }
@@ -105,11 +109,13 @@ impl SystemBlock {
         unsafe { (*self.header().as_ptr()).owner = owner };
     }
 
+    #[inline]
     pub(super) fn capacity(&self) -> usize {
         // SAFETY: as in `owner`.
         unsafe { (*self.header().as_ptr()).capacity }
     }
 
+    #[inline]
     pub(super) fn bytes(&self) -> usize {
         // SAFETY: as in `owner`.
         unsafe { (*self.header().as_ptr()).bytes }
@@ -132,6 +138,7 @@ impl SystemBlock {
         unsafe { dealloc(base.as_ptr(), layout) };
     }
 
+    #[inline]
     fn header(&self) -> NonNull<Header> {
         // SAFETY: the header is right in front of the data, in the same allocation.
         unsafe { self.0.cast::<Header>().sub(1) }

@@ -90,6 +90,7 @@ unsafe impl Sync for DataPtr {}
 
 impl DataPtr {
     /// No memory, on a device: what an allocation of 0 bytes gives.
+    #[inline]
     pub const fn null(device: Device) -> Self {
         Self { data: ptr::null_mut(), context: ptr::null_mut(), deleter: &DELETE_NOTHING, device }
     }
@@ -101,6 +102,7 @@ impl DataPtr {
     /// size, and whether it may be written), and nobody else frees it. Running `deleter` on `context` once,
     /// from any thread, must be sound, and so must what [`DeleterEntry::with_inner`] asks. Host memory is
     /// initialised.
+    #[inline]
     pub const unsafe fn new(data: *mut u8, context: *mut c_void, deleter: Deleter, device: Device) -> Self {
         Self { data, context, deleter, device }
     }
@@ -133,6 +135,7 @@ impl DataPtr {
     }
 
     /// The address. Whether it may be read or written, and how far, is not known here.
+    #[inline]
     pub fn as_ptr(&self) -> *mut u8 {
         self.data
     }
@@ -148,6 +151,7 @@ impl DataPtr {
     }
 
     /// The device that the memory is on.
+    #[inline]
     pub fn device(&self) -> Device {
         self.device
     }
@@ -273,6 +277,7 @@ impl Default for DataPtr {
 }
 
 impl Drop for DataPtr {
+    #[inline]
     fn drop(&mut self) {
         if !self.context.is_null() {
             // SAFETY: the context is here, so that its deleter has not run; `new` and the setters promise

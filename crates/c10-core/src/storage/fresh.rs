@@ -102,12 +102,12 @@ pub(super) fn copy_on_host(block: &DataPtr, locked: &Locked<'_>, bytes: usize) {
 }
 
 /// Refuses what cannot be the size of any object.
+#[inline]
 pub(super) fn check_size(bytes: usize) -> Result<()> {
-    if isize::try_from(bytes).is_err() {
-        return Err(Error::new(
-            ErrorKind::Overflow,
-            format!("a storage of {bytes} bytes is larger than the address space"),
-        ));
-    }
-    Ok(())
+    if isize::try_from(bytes).is_ok() { Ok(()) } else { Err(too_large(bytes)) }
+}
+
+#[cold]
+fn too_large(bytes: usize) -> Error {
+    Error::new(ErrorKind::Overflow, format!("a storage of {bytes} bytes is larger than the address space"))
 }

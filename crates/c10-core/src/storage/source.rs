@@ -25,6 +25,7 @@ impl Source {
 impl Deref for Source {
     type Target = dyn Allocator;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         match self {
             Self::Registered(allocator) => &***allocator,

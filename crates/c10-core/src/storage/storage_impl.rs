@@ -16,7 +16,7 @@
 //! Order of locks: access, then `owner` or `pending`, which are never held together. Nothing foreign runs
 //! under any of them: no allocator, deleter, hook or user's closure.
 
-use super::access::{AccessLock, Pending, wait_at_end};
+use super::access::{AccessLock, PendingList};
 use super::dump::Origin;
 use super::source::Source;
 use crate::data_ptr::DataPtr;
@@ -48,7 +48,7 @@ pub(crate) struct StorageImpl {
     capacity: AtomicUsize,
     device: Device,
     pub(super) owner: Mutex<Owner>,
-    pub(super) pending: Mutex<Vec<Pending>>,
+    pub(super) pending: Mutex<PendingList>,
     pub(super) origin: Origin,
 }
 
@@ -79,7 +79,7 @@ impl StorageImpl {
             capacity: AtomicUsize::new(capacity),
             device: data_ptr.device(),
             owner: Mutex::new(Owner { data_ptr, allocator, message: None }),
-            pending: Mutex::new(Vec::new()),
+            pending: Mutex::new(PendingList::default()),
             origin,
         }
     }
@@ -179,7 +179,7 @@ impl StorageImpl {
     #[cold]
     fn end_pending(&mut self) {
         let pending = std::mem::take(&mut *lock(&self.pending));
-        if !pending.is_empty() && !wait_at_end(&pending) {
+        if !pending.wait_at_end() {
             // A device that cannot say whether it still uses the memory may do so: it is never freed.
             let owner = &mut *lock(&self.owner);
             let device = owner.data_ptr.device();

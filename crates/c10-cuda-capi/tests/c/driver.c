@@ -1,8 +1,12 @@
 /* A program in C on the machine's CUDA driver, which it loads itself: its own context and stream, the allocator's memory.
  * It prints what it finds. */
+#define _POSIX_C_SOURCE 200809L
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tensorplay_cuda.h"
 
@@ -27,6 +31,21 @@ static void print_error(const char *what) {
   char text[400];
   tensorplay_cuda_last_error(text, sizeof text);
   printf("%s: %s\n", what, text);
+}
+
+/* A process that is forked off has the allocator's books and no CUDA: what needs the driver fails there, and its end does
+ * no harm to this one. */
+static void fork_off(void *block, void *stream) {
+  int status = -1;
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    void *more = tensorplay_cuda_alloc((size_t)64 << 20, 0, stream);
+    tensorplay_cuda_free(block, 1000, 0, stream);
+    exit(more == NULL && tensorplay_cuda_empty_cache() != 0 ? 0 : 1);
+  }
+  waitpid(child, &status, 0);
+  printf("forked %d\n", status);
 }
 
 int main(void) {
@@ -78,6 +97,8 @@ int main(void) {
                             cuMemcpyDtoHAsync(received, (CUdeviceptr)(size_t)block, sizeof received, stream) ||
                             cuStreamSynchronize(stream));
   printf("came back %d\n", memcmp(sent, received, sizeof sent) == 0);
+
+  fork_off(block, stream);
 
   /* Another stream's use, declared; the driver knows when it is over. */
   tensorplay_cuda_record_stream(block, NULL);

@@ -38,7 +38,7 @@ pub(crate) struct Deferred {
 impl CachingAllocator {
     /// Says that a stream of the device is about to capture (`markCaptureBegin`): to be called before the driver's
     /// capture begins. From here on the allocator asks the driver whether it is in a capture. Waits for calls of the
-    /// runtime's allocators that would spoil one.
+    /// driver's allocators that would spoil one.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when there is no such device.
@@ -76,7 +76,7 @@ impl CachingAllocator {
 }
 
 impl Device {
-    /// Whether any stream of the runtime captures, as far as its allocators were told.
+    /// Whether any stream captures, as far as allocators of the driver were told.
     #[inline]
     pub(crate) fn captures_under_way(&self) -> bool {
         self.captures.are_under_way()

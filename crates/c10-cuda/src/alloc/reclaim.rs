@@ -14,7 +14,7 @@ use crate::driver::{CaptureState, DevicePtr, DriverError};
 
 impl Locked<'_> {
     /// Waits for all streams that blocks wait for, and gives back every segment that is wholly free, of private
-    /// pools those whose last use is gone (`release_cached_blocks`). Gives the first error, after all has been tried.
+    /// pools those whose last use is gone (`release_cached_blocks`); with them the events that no block waits for. Gives the first error, after all has been tried.
     /// In a capture that waits for the capture's end, as far as private pools are concerned.
     pub(crate) fn release_cached_blocks(&mut self) -> Result<(), DriverError> {
         if self.capture_context()?.is_some() {
@@ -37,7 +37,20 @@ impl Locked<'_> {
             // Memory is not short.
             arena.allow();
         }
-        waited.and(released)
+        waited.and(released).and(self.release_idle_events())
+    }
+
+    /// Ends the events that nothing waits for; the first error, after all has been tried. What is not ended stays.
+    fn release_idle_events(&mut self) -> Result<(), DriverError> {
+        let mut result = Ok(());
+        for event in self.idle_events.take() {
+            let ended = self.device.driver.event_destroy(event);
+            if ended.is_err() {
+                self.idle_events.keep(event);
+            }
+            result = result.and(ended);
+        }
+        result
     }
 
     /// Whether a segment of a private pool is wholly free.

@@ -419,7 +419,14 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync + 'static {
     unsafe fn launch(&self, stream: StreamHandle, kernel: KernelLaunch) -> Result<()>;
 }
 
-mod sealed {
+pub(crate) mod sealed {
+    use crate::captures::Captures;
+    use crate::sync::Arc;
+
     /// Keeps [`Driver`](super::Driver) to this crate, so that it can grow.
-    pub trait Sealed {}
+    pub trait Sealed {
+        /// The captures of the machine that it stands for, which are the process's: another driver of that has the
+        /// same.
+        fn captures(&self) -> &Arc<Captures>;
+    }
 }

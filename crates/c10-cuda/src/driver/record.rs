@@ -12,6 +12,7 @@ use super::{
     FunctionHandle, GraphExecHandle, GraphHandle, IpcHandle, KernelLaunch, LaunchConfig, MemPoolInfo,
     MemoryInfo, ModuleHandle, NodeId, PhysHandle, Result, StreamHandle, VaRange, Witness, sealed,
 };
+use crate::captures::Captures;
 
 /// A driver that writes each of its calls, with what it was given and what it gave, to a trace of one line a call.
 ///
@@ -92,7 +93,11 @@ fn end_text(end: CopyEnd) -> String {
     }
 }
 
-impl sealed::Sealed for Record {}
+impl sealed::Sealed for Record {
+    fn captures(&self) -> &Arc<Captures> {
+        self.inner.captures()
+    }
+}
 
 impl Driver for Record {
     fn name(&self) -> &'static str {

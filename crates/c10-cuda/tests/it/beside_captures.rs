@@ -6,10 +6,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use c10_cuda::driver::Driver;
 use c10_cuda::driver::sim::{Completion, SimConfig, SimDriver};
+use c10_cuda::driver::{Checked, Driver, Record};
 use c10_cuda::{
-    CachingAllocator, CaptureOptions, Config, CudaGraph, CudaStream, Error, PinnedAllocator, Runtime,
+    CachingAllocator, CaptureOptions, Config, CudaGraph, CudaStream, Error, PinnedAllocator, PinnedConfig,
+    Runtime,
 };
 
 use crate::rig::{GIB, MIB, Rig};
@@ -267,6 +268,30 @@ fn captures_that_begin_between_the_calls_of_others_are_sound() {
             stop.store(true, Ordering::Relaxed);
             assert!(spoilt.is_none(), "device {device}, own {own}, {settings:?}: {spoilt:?}");
         });
+        assert_eq!(runtime.take_drop_error(), None);
+    }
+}
+
+/// Captures are the driver's, whichever of its runtimes begins them, and however it is wrapped.
+#[test]
+fn another_runtime_of_the_driver_goes_on() {
+    let rig = Rig::new(256 * MIB);
+    for driver in [Arc::clone(&rig.sim) as Arc<dyn Driver>, Record::new(Checked::new(rig.sim.clone()))] {
+        let runtime = Runtime::new(driver);
+        let other = CachingAllocator::with_runtime(runtime.clone(), Config::default()).unwrap();
+        let pinned = PinnedAllocator::new(runtime.clone(), PinnedConfig::default()).unwrap();
+        let [main, side] = [(); 2].map(|()| CudaStream::from_pool(&runtime, 0, 0).unwrap());
+        let make = || (other.allocate_on(30 * MIB, &main).unwrap(), pinned.allocate(5000).unwrap());
+        beside(&rig, make, |(block, host)| {
+            other.record_stream(&block, &side).unwrap();
+            pinned.record_event(&host, &side).unwrap();
+            drop((block, host));
+            drop(other.allocate_on(40 * MIB, &main).unwrap());
+            other.empty_cache().unwrap();
+            pinned.empty_cache().unwrap();
+        });
+        other.empty_cache().unwrap();
+        assert_eq!(other.memory_reserved(0).unwrap(), 0);
         assert_eq!(runtime.take_drop_error(), None);
     }
 }

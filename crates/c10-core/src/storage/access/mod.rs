@@ -30,7 +30,7 @@ pub use set::{Access, AccessOptions, AccessSet};
 
 pub(crate) use held::may_wait;
 pub(crate) use lock::{AccessLock, Mode, Wait};
-pub(crate) use pending::{Pending, wait_at_end};
+pub(crate) use pending::PendingList;
 pub(crate) use view::unique;
 
 use super::storage_impl::{COW, PENDING_READ, PENDING_WRITE, READ_ONLY, RELEASED, StorageImpl};

@@ -34,9 +34,18 @@ pub unsafe trait PendingUse: fmt::Debug + Send + Sync {
 
 /// One use, and whether the device reads (`Shared`) or writes (`Exclusive`) the bytes.
 #[derive(Clone, Debug)]
-pub(crate) struct Pending {
+struct Pending {
     mode: Mode,
     work: Arc<dyn PendingUse>,
+}
+
+/// The uses of one storage. Almost none has any, and its end should not have to look through a list.
+#[derive(Debug, Default)]
+pub(crate) struct PendingList(Option<Box<Uses>>);
+
+#[derive(Debug, Default)]
+struct Uses {
+    all: Vec<Pending>,
 }
 
 /// From this number of uses on, a device operator removes those that are done before it adds another.
@@ -46,7 +55,7 @@ impl StorageImpl {
     /// Adds a use. The caller has access of the same mode.
     pub(super) fn defer(&self, mode: Mode, work: Arc<dyn PendingUse>) {
         let mut pending = lock(&self.pending);
-        pending.push(Pending { mode, work });
+        pending.0.get_or_insert_default().all.push(Pending { mode, work });
         self.set_flags(if mode == Mode::Shared { PENDING_READ } else { PENDING_WRITE });
     }
 
@@ -54,7 +63,7 @@ impl StorageImpl {
     /// exclusive access. Nothing may be locked.
     #[cold]
     pub(super) fn wait_for_device(&self, mode: Mode, wait: Wait) -> Result<()> {
-        let mut conflicting = lock(&self.pending).clone();
+        let mut conflicting = lock(&self.pending).copied();
         conflicting.retain(|p| mode == Mode::Exclusive || p.mode == Mode::Exclusive);
         for pending in &conflicting {
             match wait {
@@ -75,7 +84,7 @@ impl StorageImpl {
 
     /// Removes the uses that are done, where there are many. Nothing may be locked.
     pub(super) fn prune_pending(&self) {
-        let all = lock(&self.pending).clone();
+        let all = lock(&self.pending).copied();
         if all.len() < PRUNE_FROM {
             return;
         }
@@ -86,13 +95,15 @@ impl StorageImpl {
     fn remove_pending(&self, done: &[Pending]) {
         let mut pending = lock(&self.pending);
         let (gone, left): (Vec<_>, Vec<_>) =
-            pending.drain(..).partition(|p| done.iter().any(|d| Arc::ptr_eq(&d.work, &p.work)));
-        *pending = left;
+            pending.take().into_iter().partition(|p| done.iter().any(|d| Arc::ptr_eq(&d.work, &p.work)));
+        let has = |mode: Mode| left.iter().any(|p| p.mode == mode);
+        let (reads, writes) = (has(Mode::Shared), has(Mode::Exclusive));
+        pending.0 = (!left.is_empty()).then(|| Box::new(Uses { all: left }));
         // The flags change under the list's lock, so that they say what the list holds.
-        if !pending.iter().any(|p| p.mode == Mode::Shared) {
+        if !reads {
             self.clear_flags(PENDING_READ);
         }
-        if !pending.iter().any(|p| p.mode == Mode::Exclusive) {
+        if !writes {
             self.clear_flags(PENDING_WRITE);
         }
         drop(pending);
@@ -101,11 +112,22 @@ impl StorageImpl {
     }
 }
 
-/// Waits for all of `pending`, for a storage that ends; says whether the memory may be freed.
-pub(crate) fn wait_at_end(pending: &[Pending]) -> bool {
-    // A drop never panics, and a wait is foreign code.
-    let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        pending.iter().all(|p| p.work.wait().is_ok())
-    }));
-    waited.unwrap_or(false)
+impl PendingList {
+    fn copied(&self) -> Vec<Pending> {
+        self.0.as_ref().map_or_else(Vec::new, |uses| uses.all.clone())
+    }
+
+    fn take(&mut self) -> Vec<Pending> {
+        self.0.take().map_or_else(Vec::new, |uses| uses.all)
+    }
+
+    /// Waits for all, for a storage that ends; says whether the memory may be freed.
+    pub(crate) fn wait_at_end(mut self) -> bool {
+        let all = self.take();
+        // A drop never panics, and a wait is foreign code.
+        let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            all.iter().all(|p| p.work.wait().is_ok())
+        }));
+        waited.unwrap_or(false)
+    }
 }

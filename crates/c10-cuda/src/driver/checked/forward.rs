@@ -2,11 +2,13 @@
 //! [`Driver`] for [`Checked`]: each call with its duties, and what the books say of it.
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use c10_core::DeviceIndex;
 
 use super::Checked;
-use super::books::{Books, Mapped, Physical};
+use super::books::{Books, Physical};
+use crate::captures::Captures;
 use crate::driver::{
     Access, CaptureInfo, CaptureMode, CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags,
     EventHandle, FunctionHandle, GraphExecHandle, GraphHandle, IpcHandle, KernelLaunch, LaunchConfig,
@@ -14,7 +16,11 @@ use crate::driver::{
     sealed,
 };
 
-impl sealed::Sealed for Checked {}
+impl sealed::Sealed for Checked {
+    fn captures(&self) -> &Arc<Captures> {
+        self.inner.captures()
+    }
+}
 
 impl Driver for Checked {
     fn name(&self) -> &'static str {
@@ -86,19 +92,8 @@ impl Driver for Checked {
     }
 
     unsafe fn free_range(&self, range: VaRange) -> Result<()> {
-        let mut books = self.books();
-        let live = books.is_range(range);
-        let mapped = live && books.is_mapped_anywhere(range.base, range.bytes);
-        self.expect(live, "R2", format_args!("{range:?} is freed and not live"));
-        self.expect(!mapped, "R8", format_args!("{range:?} is freed and still mapped"));
         // SAFETY: as this call's own caller promises.
-        let result = unsafe { self.inner.free_range(range) };
-        self.refused(live, &result, "R2", format_args!("the free of {range:?}, which is not live"));
-        self.refused(!mapped, &result, "R8", format_args!("the free of {range:?}, which is still mapped"));
-        if result.is_ok() {
-            books.reservations.remove(&range.base.0);
-        }
-        result
+        self.range_freed(range, || unsafe { self.inner.free_range(range) })
     }
 
     fn create(&self, device: DeviceIndex, bytes: u64) -> Result<PhysHandle> {
@@ -116,71 +111,16 @@ impl Driver for Checked {
     }
 
     fn map(&self, at: DevicePtr, memory: PhysHandle) -> Result<()> {
-        let mut books = self.books();
-        let live = books.physical.get(&memory).is_some_and(|p| p.handles > 0);
-        let free = books.is_reserved(at, memory.bytes) && !books.is_mapped_anywhere(at, memory.bytes);
-        self.expect(live, "R8", format_args!("{memory:?} is mapped and not live"));
-        self.expect(
-            free,
-            "R8",
-            format_args!("{memory:?} is mapped at {at}, which is no free reserved range"),
-        );
-        let result = self.inner.map(at, memory);
-        self.refused(live && free, &result, "R8", format_args!("the mapping of {memory:?} at {at}"));
-        if result.is_ok() {
-            books.mappings.insert(at.0, Mapped { bytes: memory.bytes, memory, accessible: false });
-            if let Some(physical) = books.physical.get_mut(&memory) {
-                physical.maps += 1;
-            }
-        }
-        result
+        self.mapped(at, memory, || self.inner.map(at, memory))
     }
 
     fn set_access(&self, at: DevicePtr, bytes: u64, devices: &[DeviceIndex]) -> Result<()> {
-        let mut books = self.books();
-        let covering = books.covering(at, bytes);
-        let whole = covering.is_some();
-        self.expect(
-            whole,
-            "R8",
-            format_args!("access to {bytes} bytes at {at}, which are no whole mappings"),
-        );
-        let result = self.inner.set_access(at, bytes, devices);
-        self.refused(
-            whole,
-            &result,
-            "R8",
-            format_args!("access to {bytes} bytes at {at}, not whole mappings"),
-        );
-        if result.is_ok() {
-            for base in covering.unwrap_or_default() {
-                books.mappings.entry(base).and_modify(|mapping| mapping.accessible = true);
-            }
-        }
-        result
+        self.access_set(at, bytes, || self.inner.set_access(at, bytes, devices))
     }
 
     unsafe fn unmap(&self, at: DevicePtr, bytes: u64) -> Result<()> {
-        let mut books = self.books();
-        let covering = books.covering(at, bytes);
-        let whole = covering.is_some();
-        self.expect(
-            whole,
-            "R8",
-            format_args!("{bytes} bytes at {at} are unmapped and are no whole mappings"),
-        );
         // SAFETY: as this call's own caller promises.
-        let result = unsafe { self.inner.unmap(at, bytes) };
-        self.refused(
-            whole,
-            &result,
-            "R8",
-            format_args!("the unmapping of {bytes} bytes at {at}, not mapped so"),
-        );
-        if result.is_ok() {
-            covering.unwrap_or_default().into_iter().for_each(|base| books.unmapped(base));
-        }
-        result
+        self.unmapped(at, bytes, || unsafe { self.inner.unmap(at, bytes) })
     }
 
     fn malloc_async(&self, bytes: u64, stream: StreamHandle) -> Result<DevicePtr> {
@@ -461,36 +401,11 @@ impl Driver for Checked {
     }
 
     fn stream_begin_capture(&self, stream: StreamHandle, mode: CaptureMode) -> Result<()> {
-        let mut books = self.books();
-        let allowed = stream.raw != 0 && !books.origins.contains(&stream);
-        self.expect(allowed, "R7", format_args!("a capture begins on {stream:?}, which cannot begin one"));
-        let begin = || self.inner.stream_begin_capture(stream, mode);
-        let result = self.on_stream(&books, stream, begin);
-        self.refused(allowed, &result, "R7", format_args!("a capture on {stream:?}"));
-        if result.is_ok() {
-            books.origins.insert(stream);
-        }
-        result
+        self.capture_begun(stream, || self.inner.stream_begin_capture(stream, mode))
     }
 
     fn stream_end_capture(&self, stream: StreamHandle) -> Result<GraphHandle> {
-        let mut books = self.books();
-        let began = books.origins.contains(&stream);
-        self.expect(began, "R7", format_args!("{stream:?} ends a capture that did not begin there"));
-        let result = self.on_stream(&books, stream, || self.inner.stream_end_capture(stream));
-        self.refused(
-            began,
-            &result,
-            "R7",
-            format_args!("the end of a capture that did not begin on {stream:?}"),
-        );
-        if matches!(self.inner.capture_state(stream), Ok(CaptureState::None)) {
-            books.origins.remove(&stream);
-        }
-        if let Ok(graph) = result {
-            assert!(books.graphs.insert(graph), "R2: stream_end_capture gave {graph:?}, which is live");
-        }
-        result
+        self.capture_ended(stream, || self.inner.stream_end_capture(stream))
     }
 
     fn node_dependencies(&self, node: NodeId) -> Result<Vec<NodeId>> {

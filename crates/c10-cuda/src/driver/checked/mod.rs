@@ -2,8 +2,10 @@
 //! with the rule's number.
 
 mod books;
+mod captures;
 mod duties;
 mod forward;
+mod mapping;
 
 use std::fmt;
 use std::sync::{Arc, Mutex};

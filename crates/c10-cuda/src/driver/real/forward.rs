@@ -5,10 +5,12 @@
 //! [`Driver`] for [`RealDriver`]: each call names itself and goes to the file of its subject.
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use c10_core::DeviceIndex;
 
 use super::driver::RealDriver;
+use crate::captures::Captures;
 use crate::driver::{
     CaptureInfo, CaptureMode, CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, DriverError, EventFlags,
     EventHandle, FunctionHandle, GraphExecHandle, GraphHandle, IpcHandle, KernelLaunch, LaunchConfig,
@@ -20,7 +22,11 @@ fn call<T>(name: &'static str, device: DeviceIndex, result: std::result::Result<
     result.map_err(|status| DriverError::new(name, status, device))
 }
 
-impl sealed::Sealed for RealDriver {}
+impl sealed::Sealed for RealDriver {
+    fn captures(&self) -> &Arc<Captures> {
+        &self.library.captures
+    }
+}
 
 impl Driver for RealDriver {
     fn name(&self) -> &'static str {

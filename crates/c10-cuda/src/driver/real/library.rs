@@ -8,8 +8,9 @@ use std::sync::{Mutex, OnceLock};
 use super::abi::RawResult;
 use super::status;
 use super::symbols::Symbols;
+use crate::captures::Captures;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sync::lock;
+use crate::sync::{Arc, lock};
 
 /// The names under which the driver installs its library, in the order in which they are tried.
 const NAMES: &[&str] = if cfg!(windows) { &["nvcuda.dll"] } else { &["libcuda.so.1", "libcuda.so"] };
@@ -22,6 +23,8 @@ pub(super) struct Library {
     pub(super) symbols: Symbols,
     /// The newest CUDA that it knows: 12040 is 12.4.
     pub(super) version: u32,
+    /// Those of the process, whatever driver they are begun by.
+    pub(super) captures: Arc<Captures>,
 }
 
 /// An open library in which functions are looked up.
@@ -69,7 +72,7 @@ impl Library {
             };
             unavailable(format!("the CUDA driver {name}, of CUDA {}, {why}", Dotted(version)))
         })?;
-        Ok(Self { symbols, version })
+        Ok(Self { symbols, version, captures: Arc::default() })
     }
 }
 

@@ -18,6 +18,7 @@ use super::process::ProcessId;
 use super::race::Origin;
 use super::report::{AccessFault, WorkFault};
 use super::state::State;
+use crate::captures::Captures;
 use crate::driver::{DevicePtr, DriverError, EventHandle, Result, Status, StreamHandle};
 
 /// A simulated CUDA machine: any number of them live in a process, and none knows of another. To programs on the
@@ -29,6 +30,8 @@ pub struct SimDriver {
     device_count: DeviceIndex,
     pub(super) state: Arc<Mutex<State>>,
     pub(super) process: ProcessId,
+    /// Those of the process, which the simulator does not look at.
+    pub(super) captures: Arc<Captures>,
     /// Whether a call has left something in `State::remains`: a hint that saves the lock.
     has_remains: AtomicBool,
 }
@@ -77,7 +80,13 @@ impl SimDriver {
         state: Arc<Mutex<State>>,
         process: ProcessId,
     ) -> Arc<Self> {
-        Arc::new(Self { device_count, state, process, has_remains: AtomicBool::new(false) })
+        Arc::new(Self {
+            device_count,
+            state,
+            process,
+            captures: Arc::default(),
+            has_remains: AtomicBool::new(false),
+        })
     }
 
     /// Runs what a stream holds, and before that whatever it waits for on other streams. A stream that is not

@@ -5,6 +5,7 @@
 //! [`Driver`] for [`SimDriver`]: each call names itself and goes to the file of its subject.
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use c10_core::DeviceIndex;
 
@@ -14,6 +15,7 @@ use super::host_bytes::{HostPlace, HostRange, free_pinned};
 use super::space::GRANULARITY;
 use super::stream::PRIORITY_RANGE;
 use super::work::End;
+use crate::captures::Captures;
 use crate::driver::{
     CaptureInfo, CaptureMode, CaptureState, CopyEnd, DeviceProps, DevicePtr, Driver, EventFlags, EventHandle,
     FunctionHandle, GraphExecHandle, GraphHandle, IpcHandle, KernelLaunch, LaunchConfig, MemPoolInfo,
@@ -45,7 +47,11 @@ impl Site {
     }
 }
 
-impl sealed::Sealed for SimDriver {}
+impl sealed::Sealed for SimDriver {
+    fn captures(&self) -> &Arc<Captures> {
+        &self.captures
+    }
+}
 
 impl Driver for SimDriver {
     fn name(&self) -> &'static str {

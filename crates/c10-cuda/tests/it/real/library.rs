@@ -10,7 +10,7 @@ use std::{env, fs};
 use c10_cuda::ErrorKind;
 use c10_cuda::driver::real;
 
-use super::rig::say_skipped;
+use crate::support::say_skipped;
 
 /// Says to a process that it is a child of these tests.
 const CHILD: &str = "TENSORPLAY_LOADS_CUDA";

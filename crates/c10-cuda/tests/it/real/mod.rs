@@ -10,6 +10,7 @@ mod adopted;
 mod allocator;
 mod allocator_faults;
 mod contexts;
+mod ends;
 mod faults;
 mod faults_of_sharing;
 mod images;

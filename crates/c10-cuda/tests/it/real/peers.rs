@@ -59,7 +59,7 @@ fn a_pool_lets_the_other_device_in() {
     let Some(rig) = RealRig::new(2) else { return };
     let d = &*rig;
     if !d.can_access_peer(1, 0).unwrap() {
-        super::rig::say_skipped("the devices do not reach each other");
+        crate::support::say_skipped("the devices do not reach each other");
         return;
     }
     let (here, there) = (StreamHandle::default_of(0), StreamHandle::default_of(1));

@@ -1,7 +1,6 @@
 //! [`RealRig`]: the real driver for one test.
 
 use std::env;
-use std::io::Write;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +12,7 @@ use c10_cuda::driver::{Driver, ModuleHandle, real};
 
 use super::standin::{Completion, Control, Library};
 use crate::driver_rules::HOST_KERNELS;
-use crate::support::MIB;
+use crate::support::{MIB, say_skipped};
 
 /// A variable that says that there is a driver: where none is found, the tests fail instead of being skipped.
 const EXPECTED: &str = "TENSORPLAY_EXPECT_CUDA";
@@ -114,6 +113,8 @@ impl Drop for RealRig {
                 assert_eq!(live, Some(0), "handles that nobody gave back");
                 assert_eq!(control.swept_handles(), 0, "handles that went with their context");
             }
+            // The last test's machine is looked at when the process ends.
+            control.reset(1, MIB, Completion::Eager);
         }
     }
 }
@@ -122,10 +123,4 @@ fn skipped<T>(why: &str) -> Option<T> {
     assert!(env::var_os(EXPECTED).is_none(), "{EXPECTED} is set, but: {why}");
     say_skipped(why);
     None
-}
-
-/// Says that a test is skipped, past libtest, which keeps what tests print. One line is one test.
-pub(crate) fn say_skipped(why: &str) {
-    // Where nobody listens there is nobody to tell.
-    let _ = std::io::stderr().write_all(format!("skipped: {why}\n").as_bytes());
 }
