@@ -14,8 +14,8 @@ use crate::progress::{Bar, Progress};
 use crate::replay::{Failure, Mode, OutOfMemory, Peaks, Replayed, Terms, plan_of};
 use crate::snapshot::{InitialState, Snapshot};
 
-/// How long a plan is searched for: a second or so. It is steps, so that equal files give equal advice.
-const PLAN_STEPS: u64 = 10_000_000;
+/// How long a plan is searched for: some seconds. It is steps, so that equal files give equal advice.
+const PLAN_STEPS: u64 = 50_000_000;
 
 /// What a configuration came to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
