@@ -83,7 +83,7 @@ impl Tensor {
     /// Whether the sizes are these.
     #[inline]
     pub fn has_sizes(&self, sizes: &[i64]) -> bool {
-        self.geometry().sizes[..] == *sizes
+        self.geometry().sizes == *sizes
     }
 
     /// The number of dimensions (`dim`).
@@ -208,12 +208,12 @@ impl Tensor {
     /// What an autograd crate keeps with the tensor, if it keeps anything.
     #[inline]
     pub fn autograd_meta(&self) -> Option<&dyn AutogradMeta> {
-        self.0.autograd().get().map(|meta| &**meta)
+        self.0.autograd()
     }
 
     /// What an autograd crate keeps with the tensor; `make` gives it the first time.
     pub fn autograd_meta_or_init(&self, make: impl FnOnce() -> Box<dyn AutogradMeta>) -> &dyn AutogradMeta {
-        &**self.0.autograd().get_or_init(make)
+        self.0.autograd_or_init(make)
     }
 
     /// Keeps what `make` gives with a tensor that was just made: whether this is the only handle, and nothing is kept.
@@ -253,7 +253,7 @@ impl Tensor {
 
     /// What an out-of-tree backend keeps with the tensor, if it keeps anything.
     pub fn backend_data(&self) -> Option<&(dyn Any + Send + Sync)> {
-        self.0.backend_data().get().map(|data| &**data)
+        self.0.backend_data().get().map(|data| &***data)
     }
 
     /// What an out-of-tree backend keeps with the tensor; `make` gives it the first time.
@@ -261,7 +261,7 @@ impl Tensor {
         &self,
         make: impl FnOnce() -> Box<dyn Any + Send + Sync>,
     ) -> &(dyn Any + Send + Sync) {
-        &**self.0.backend_data().get_or_init(make)
+        &***self.0.backend_data().get_or_init(|| Box::new(make()))
     }
 }
 

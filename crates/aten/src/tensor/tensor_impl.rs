@@ -29,8 +29,9 @@ use crate::error::Result;
 pub(crate) struct TensorImpl {
     first: Geometry,
     changed: OnceLock<Box<RwLock<Geometry>>>,
-    autograd: OnceLock<Box<dyn AutogradMeta>>,
-    backend_data: OnceLock<Box<dyn Any + Send + Sync>>,
+    autograd: AutogradPlace,
+    /// Boxed twice, so that its place is small: few tensors have any.
+    backend_data: OnceLock<Box<Box<dyn Any + Send + Sync>>>,
     pub(super) keys: DispatchKeySet,
     pub(super) device: Device,
     pub(super) dtype: ScalarType,
@@ -41,6 +42,13 @@ pub(crate) struct TensorImpl {
     pub(super) view_version: u32,
     /// The tensor that this one is a view of, where an autograd crate follows views.
     pub(super) view_base: Option<Tensor>,
+}
+
+/// What an autograd crate keeps with the tensor. What was given by who made the tensor, whom nobody could meet, has a
+/// place of its own: a `OnceLock` takes two atomic operations to fill.
+struct AutogradPlace {
+    first: Option<Box<dyn AutogradMeta>>,
+    later: OnceLock<Box<Box<dyn AutogradMeta>>>,
 }
 
 // Note [Size of TensorImpl]
@@ -54,7 +62,7 @@ impl TensorImpl {
         Self {
             first: geometry,
             changed: OnceLock::new(),
-            autograd: OnceLock::new(),
+            autograd: AutogradPlace { first: None, later: OnceLock::new() },
             backend_data: OnceLock::new(),
             keys,
             device,
@@ -114,19 +122,32 @@ impl TensorImpl {
     /// Fills the place of the autograd crate, if it is empty.
     #[inline]
     pub(super) fn set_autograd(&mut self, make: impl FnOnce() -> Box<dyn AutogradMeta>) -> bool {
-        let is_empty = self.autograd.get().is_none();
+        let is_empty = self.autograd().is_none();
         if is_empty {
-            self.autograd = OnceLock::from(make());
+            self.autograd.first = Some(make());
         }
         is_empty
     }
 
     #[inline]
-    pub(crate) fn autograd(&self) -> &OnceLock<Box<dyn AutogradMeta>> {
-        &self.autograd
+    pub(crate) fn autograd(&self) -> Option<&dyn AutogradMeta> {
+        match &self.autograd.first {
+            Some(first) => Some(&**first),
+            None => self.autograd.later.get().map(|later| &***later),
+        }
     }
 
-    pub(crate) fn backend_data(&self) -> &OnceLock<Box<dyn Any + Send + Sync>> {
+    pub(crate) fn autograd_or_init(
+        &self,
+        make: impl FnOnce() -> Box<dyn AutogradMeta>,
+    ) -> &dyn AutogradMeta {
+        match &self.autograd.first {
+            Some(first) => &**first,
+            None => &***self.autograd.later.get_or_init(|| Box::new(make())),
+        }
+    }
+
+    pub(crate) fn backend_data(&self) -> &OnceLock<Box<Box<dyn Any + Send + Sync>>> {
         &self.backend_data
     }
 }

@@ -49,7 +49,8 @@ impl Around for InPlace {
     fn after(&self, recording: &mut Recording, arguments: Arguments<'_>, _: &mut Results<'_>) -> Result<()> {
         let Some(changed) = first(arguments) else { return Ok(()) };
         let (node, finished) = match recording.finish_in_place(self.formula, &changed) {
-            Ok(node) => (node, Ok(())),
+            Ok(None) => return Ok(()),
+            Ok(Some(node)) => (node, Ok(())),
             // The tensor is changed: a backward call that meets it must not go on as if nothing had been.
             Err(error) => (refusal::lost(self.formula.name, &changed), Err(error)),
         };
