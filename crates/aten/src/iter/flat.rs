@@ -209,8 +209,9 @@ impl<'a> Flat<'a> {
     pub(super) fn walk(&self, counts_writes: bool, row: Row<'_>) -> Result<()> {
         let read = self.given[1..].iter().flatten().map(|geometry| &geometry.storage);
         let written = self.given[0].map(|geometry| &geometry.storage);
-        if let Some(_access) = Access::try_few(read.clone(), written, counts_writes) {
-            return self.walk_locked(row);
+        if let Some(walked) = Access::with_few(read.clone(), written, counts_writes, || self.walk_locked(row))
+        {
+            return walked;
         }
         let read: SmallVec<[_; FEW]> = read.collect();
         let options = AccessOptions { bump_version: counts_writes, host: true };

@@ -64,17 +64,25 @@ impl Dims {
         }
     }
 
-    /// Makes it these values, in its place.
-    #[inline]
-    pub(crate) fn assign(&mut self, new: &[i64]) {
-        if let Repr::Inline { len, values } = &mut self.0
+    /// Makes the one these sizes and the other their row-major strides, which do not overflow, each in its place.
+    #[inline(always)]
+    pub(super) fn fill_row_major(sizes: &mut Self, strides: &mut Self, new: &[i64]) {
+        let set = |sizes: &mut [i64], strides: &mut [i64]| {
+            let mut next = 1_i64;
+            for ((size, stride), &new) in sizes.iter_mut().zip(strides).zip(new).rev() {
+                (*size, *stride) = (new, next);
+                next = next.wrapping_mul(new.max(1));
+            }
+        };
+        if let (Repr::Inline { len, values }, Repr::Inline { len: stride_len, values: stride_values }) =
+            (&mut sizes.0, &mut strides.0)
             && let Some(new_len) = Len::of(new.len())
         {
-            values.iter_mut().zip(new).for_each(|(value, new)| *value = *new);
-            *len = new_len;
-            return;
+            (*len, *stride_len) = (new_len, new_len);
+            return set(&mut values[..new.len()], &mut stride_values[..new.len()]);
         }
-        *self = Self::from(new);
+        (*sizes, *strides) = (Self::filled(0, new.len()), Self::filled(0, new.len()));
+        set(sizes, strides);
     }
 
     /// Adds a last dimension.

@@ -262,14 +262,7 @@ impl Geometry {
     /// Fills it with elements of that extent in row-major order, from the storage's beginning on.
     #[inline(always)]
     pub(super) fn fill_row_major(&mut self, sizes: &[i64], extent: Extent) {
-        self.sizes.assign(sizes);
-        self.strides.assign(sizes);
-        let mut next = 1_i64;
-        for stride in self.strides.iter_mut().rev() {
-            let size = std::mem::replace(stride, next);
-            // It does not overflow, as the extent says.
-            next = next.wrapping_mul(size.max(1));
-        }
+        Dims::fill_row_major(&mut self.sizes, &mut self.strides, sizes);
         (self.numel, self.end_bytes) = (extent.numel, extent.end_bytes);
         self.flags = Flags::of_row_major(&self.sizes, &self.strides);
     }
