@@ -43,6 +43,10 @@ pub(crate) struct PlanArgs {
     /// How long to search for a better packing, in seconds. Most of that is not needed.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     time_limit: u64,
+    /// How many steps to search for a better packing: a million takes about a tenth of a second. Where the time does
+    /// not end the search first, equal files give equal plans.
+    #[arg(long, value_name = "STEPS", default_value_t = Limits::default().steps)]
+    steps: u64,
     /// Plans the first part of the history alone, as of a program that will do more of the same.
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
     first: Option<u8>,
@@ -73,7 +77,7 @@ fn plan(args: &PlanArgs) -> Result<String, Failure> {
     let recording = recorded(&snapshot, &initial, args.first.unwrap_or(100), &Bar::Own).map_err(failure)?;
     let shape = if args.first.is_some() { Shape::Repeating } else { Shape::Whole };
     let begun = Instant::now();
-    let plan = pack(&recording, shape, Duration::from_secs(args.time_limit)).map_err(failure)?;
+    let plan = pack(&recording, shape, args.steps, Duration::from_secs(args.time_limit)).map_err(failure)?;
     let took = begun.elapsed();
     plan.save(&args.output).map_err(|error| Failure::Argument(format!("--output: {error}")))?;
     Ok(page(file, device, &plan, took, &args.output))
@@ -141,8 +145,8 @@ pub(crate) fn plan_of(
     Plan::make(&recording, Shape::Whole, &Limits { steps, ..Limits::default() }, &mut |_| true)
 }
 
-fn pack(recording: &Recording, shape: Shape, time: Duration) -> Result<Plan, Error> {
-    let limits = Limits::default();
+fn pack(recording: &Recording, shape: Shape, steps: u64, time: Duration) -> Result<Plan, Error> {
+    let limits = Limits { steps, ..Limits::default() };
     let progress = Progress::new("Packing", limits.steps as usize);
     let begun = Instant::now();
     Plan::make(recording, shape, &limits, &mut |now| {
