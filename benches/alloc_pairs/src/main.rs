@@ -14,7 +14,9 @@ const LIVE: usize = 1000;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let (Some(case), Some(pairs)) = (arguments.next(), arguments.next()) else {
-        eprintln!("alloc_pairs hot_raw|hot_owned|mix_raw|mix_owned|mix_history|record_stream PAIRS");
+        eprintln!(
+            "alloc_pairs hot_raw|hot_owned|mix_raw|mix_owned|mix_history|record_stream|record_stream_100 PAIRS"
+        );
         std::process::exit(2);
     };
     let pairs: u64 = pairs.parse()?;
@@ -29,17 +31,29 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             allocator.record_history(Some(History { max_entries: 1000, ..History::default() }));
             mix_raw(&allocator, pairs)?;
         }
-        "record_stream" => {
-            let stream = allocator.runtime().stream_from_pool(0, 0)?;
-            let handle = allocator.runtime().handle(stream)?;
-            for _ in 0..pairs {
-                let block = allocator.allocate(BYTES)?;
-                allocator.record_stream(&block, stream)?;
-                drop(block);
-                driver.complete_stream(handle);
-            }
-        }
+        "record_stream" => record_stream(&driver, &allocator, pairs, 1)?,
+        "record_stream_100" => record_stream(&driver, &allocator, pairs, 100)?,
         _ => return Err(format!("{case:?} is no case").into()),
+    }
+    Ok(())
+}
+
+/// Blocks that a second stream uses, whose work completes each so many pairs.
+fn record_stream(
+    driver: &SimDriver,
+    allocator: &CachingAllocator,
+    pairs: u64,
+    each: u64,
+) -> c10_cuda::Result<()> {
+    let stream = allocator.runtime().stream_from_pool(0, 0)?;
+    let handle = allocator.runtime().handle(stream)?;
+    for pair in 1..=pairs {
+        let block = allocator.allocate(BYTES)?;
+        allocator.record_stream(&block, stream)?;
+        drop(block);
+        if pair.is_multiple_of(each) {
+            driver.complete_stream(handle);
+        }
     }
     Ok(())
 }

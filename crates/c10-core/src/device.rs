@@ -71,7 +71,10 @@ impl FromStr for DeviceType {
 }
 
 /// A device: its type and, unless it stands for the current one, its index (`c10::Device`).
+///
+/// It is one word, which is copied as such: each storage and each tensor has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[repr(align(4))]
 pub struct Device {
     device_type: DeviceType,
     index: Option<DeviceIndex>,

@@ -369,9 +369,11 @@ fn keep(line: &mut Line, of: &str, name: &str, ty: &str, rest: &str) {
         ("&'static [Option<Tensor>]", _) => {
             ("Tensors", name.to_owned(), "&c.optional_tensors({slot})?[..]".to_owned())
         }
+        ("Scalar", _) => ("Value", name.to_owned(), "c.number({slot})?".to_owned()),
         (ty, _) => ("Value", name.to_owned(), format!("c.kept::<{ty}>({{slot}})?")),
     };
     let binding = match keep {
+        "Value" if ty == "Scalar" => format!("let {bound} = {binding};"),
         "Optional" => format!("let {bound} = {binding};\n        let {bound} = {bound}.as_ref();"),
         "Value" => format!("let {bound} = {binding};\n        let {bound} = <{ty} as Arg>::lend(&{bound});"),
         _ => format!("let {bound} = {binding};"),

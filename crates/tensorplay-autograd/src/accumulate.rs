@@ -2,8 +2,9 @@
 //!
 //! // Note [Stealing gradients]
 //! The first gradient becomes the leaf's own without a copy when nobody else holds it or its storage, nothing is
-//! recorded, and its strides are those that the leaf's gradient should have. A gradient whose storage is shared,
-//! as a view of another's is, is copied: a write to one would be seen in the other.
+//! recorded, and its strides are those that the leaf's gradient should have. A view may be all that is left of what it
+//! is a view of, as the transpose of a product: it is stolen too, unless it would keep more memory than it has elements
+//! for. A gradient whose storage is shared is copied: a write to one would be seen in the other.
 //!
 //! // Note [Gradients from several threads]
 //! No lock is held while a gradient is added, since operators may run anything. An addition in place has the storage
@@ -18,7 +19,7 @@ use smallvec::smallvec;
 use crate::gradients::Gradients;
 use crate::meta::{Meta, meta_or_init, requires_grad};
 use crate::mode::is_grad_enabled;
-use crate::node::{Apply, FIRST_IN_LINE, Garbage, InputMeta, NewNode, Node, NodeName};
+use crate::node::{Apply, FIRST_IN_LINE, Garbage, InputMeta, NewNode, Node};
 
 pub(crate) struct AccumulateGrad {
     variable: Option<Tensor>,
@@ -31,7 +32,6 @@ pub(crate) fn accumulator(tensor: &Tensor) -> Node {
         return node;
     }
     let made = NewNode {
-        name: NodeName::Static("AccumulateGrad"),
         sequence: FIRST_IN_LINE,
         edges: smallvec![],
         inputs: smallvec![InputMeta::of(tensor)],
@@ -55,6 +55,10 @@ impl AccumulateGrad {
 }
 
 impl Apply for AccumulateGrad {
+    fn name(&self) -> &str {
+        "AccumulateGrad"
+    }
+
     fn apply(&self, node: &Node, mut gradients: Gradients, _: bool) -> Result<Gradients> {
         let Some(variable) = &self.variable else { return Ok(smallvec![]) };
         let Some(gradient) = gradients.pop().flatten() else { return Ok(smallvec![]) };
@@ -108,7 +112,7 @@ fn accumulate(variable: &Tensor, meta: &Meta, mut gradient: Tensor, holders: usi
 /// The first gradient: see Note [Stealing gradients].
 fn first(variable: &Tensor, gradient: &Tensor, holders: usize) -> Result<Tensor> {
     let obeys = obeys_layout(variable, gradient);
-    if !is_grad_enabled() && obeys && is_held_by(gradient, holders) {
+    if !is_grad_enabled() && obeys && is_held_by(gradient, holders) && fills_storage(gradient) {
         return gradient.detach();
     }
     if obeys {
@@ -145,8 +149,18 @@ pub(crate) fn is_sole(tensor: &Tensor) -> bool {
 }
 
 fn is_held_by(tensor: &Tensor, holders: usize) -> bool {
-    // The handle that is asked for is the second on the storage.
-    tensor.use_count() <= holders && tensor.view_base().is_none() && tensor.storage().use_count() == 2
+    let bases = match tensor.view_base() {
+        None => 0,
+        Some(base) if base.use_count() == 1 => 1,
+        Some(_) => return false,
+    };
+    // The handle that is asked for is one more on the storage.
+    tensor.use_count() <= holders && tensor.storage().use_count() == 2 + bases
+}
+
+/// The storage has no elements but the tensor's, of which none overlap.
+fn fills_storage(tensor: &Tensor) -> bool {
+    tensor.storage().nbytes() == tensor.numel() as usize * tensor.dtype().element_size()
 }
 
 /// Puts the gradient of a result where it is asked for (`retain_grad`): it accumulates over backward calls.

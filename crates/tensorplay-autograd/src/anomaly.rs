@@ -19,10 +19,12 @@ struct Mode {
 }
 
 /// Whether nodes remember where they are made.
+#[inline]
 pub fn is_enabled() -> bool {
     MODE.get().enabled
 }
 
+#[inline]
 pub(crate) fn checks_nan() -> bool {
     let Mode { enabled, checks_nan } = MODE.get();
     enabled && checks_nan
@@ -54,13 +56,10 @@ impl Origin {
     }
 }
 
-/// Says which node runs while `f` does, in anomaly mode.
-pub(crate) fn while_running<R>(node: &Node, f: impl FnOnce() -> R) -> R {
-    if !is_enabled() {
-        return f();
-    }
-    let _restore = set_running(Some(node.clone()));
-    f()
+/// Says which node runs until the guard is dropped, in anomaly mode.
+#[inline]
+pub(crate) fn enter_node(node: &Node) -> Option<impl Sized + use<>> {
+    is_enabled().then(|| set_running(Some(node.clone())))
 }
 
 /// What the thread has of anomaly mode, for another one that works for it.
@@ -90,7 +89,7 @@ impl Drop for Restore {
     }
 }
 
-fn set_running(node: Option<Node>) -> impl Sized {
+fn set_running(node: Option<Node>) -> impl Sized + use<> {
     struct Before(Option<Node>);
     impl Drop for Before {
         fn drop(&mut self) {

@@ -1,11 +1,11 @@
 //! [`CopySlices`]: the node of a base that was changed through a view: see Note [In-place operations on views].
 
 use aten::{Result, Tensor, TensorOptions};
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 
 use crate::formulas::view::as_strided_backward;
 use crate::gradients::Gradients;
-use crate::node::{Apply, Edge, Garbage, InputMeta, NewNode, Node, NodeName, next_sequence};
+use crate::node::{Apply, Edge, Edges, Garbage, InputMeta, NewNode, Node, next_sequence};
 use crate::saved::TensorMeta;
 
 /// Runs the node of an in-place operation on the part of a gradient that is the view's.
@@ -19,10 +19,9 @@ impl CopySlices {
     /// The new node of a base. `below` is where the gradient of the base before goes, `function` the node of the
     /// operation, whose first edge is that of the view.
     pub(crate) fn make(base: TensorMeta, view: TensorMeta, below: Option<Edge>, function: Node) -> Node {
-        let mut edges: SmallVec<[Option<Edge>; 2]> = smallvec![below];
+        let mut edges: Edges = smallvec![below];
         edges.extend(function.next_functions().iter().skip(1).cloned());
         NewNode {
-            name: NodeName::Static("CopySlices"),
             sequence: next_sequence(),
             edges,
             inputs: smallvec![InputMeta::like(&base)],
@@ -33,6 +32,10 @@ impl CopySlices {
 }
 
 impl Apply for CopySlices {
+    fn name(&self) -> &str {
+        "CopySlices"
+    }
+
     fn apply(&self, _: &Node, gradients: Gradients, keep: bool) -> Result<Gradients> {
         let Some(function) = &self.function else { return Err(crate::saved::already_freed()) };
         let count = function.next_functions().len().max(1);
@@ -127,7 +130,6 @@ struct AsStrided {
 /// See Note [In-place operations on views].
 pub(crate) fn view_node(base: TensorMeta, view: TensorMeta, below: Edge) -> Node {
     NewNode {
-        name: NodeName::Static("AsStridedBackward0"),
         sequence: next_sequence(),
         edges: smallvec![Some(below)],
         inputs: smallvec![InputMeta::like(&view)],
@@ -137,6 +139,10 @@ pub(crate) fn view_node(base: TensorMeta, view: TensorMeta, below: Edge) -> Node
 }
 
 impl Apply for AsStrided {
+    fn name(&self) -> &str {
+        "AsStridedBackward0"
+    }
+
     fn apply(&self, _: &Node, gradients: Gradients, _: bool) -> Result<Gradients> {
         let Some(gradient) = gradients.into_iter().next().flatten() else { return Ok(smallvec![None]) };
         let (base, view) = (&self.base, &self.view);

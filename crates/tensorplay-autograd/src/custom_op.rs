@@ -12,7 +12,7 @@ use crate::function::{BackwardContext, Call, GradOutputs, Marks, Step};
 use crate::kernel::BELOW_AUTOGRAD;
 use crate::meta::requires_grad;
 use crate::mode::{GradModeGuard, is_grad_enabled};
-use crate::node::{Edge, next_sequence};
+use crate::node::{Edge, Edges, next_sequence};
 use crate::view_track::gradient_edge;
 
 mod sealed {
@@ -155,7 +155,7 @@ fn node_name(operator: &str) -> Arc<str> {
 }
 
 /// Where the gradient of each argument goes; `None` for a call that is not recorded.
-fn edges(arguments: &[Value]) -> Result<Option<SmallVec<[Option<Edge>; 2]>>> {
+fn edges(arguments: &[Value]) -> Result<Option<Edges>> {
     if !is_grad_enabled() {
         return Ok(None);
     }
@@ -184,7 +184,7 @@ fn edges(arguments: &[Value]) -> Result<Option<SmallVec<[Option<Edge>; 2]>>> {
 
 /// A call that is recorded.
 struct Recording<'a> {
-    edges: SmallVec<[Option<Edge>; 2]>,
+    edges: Edges,
     sequence: u64,
     name: &'a Arc<str>,
 }

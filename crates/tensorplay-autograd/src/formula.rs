@@ -5,8 +5,9 @@ use std::any::Any;
 use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
 
-use aten::dispatch::Arg;
+use aten::dispatch::{Arg, Value};
 use aten::{Error, Result, Tensor};
+use c10_core::Scalar;
 use smallvec::SmallVec;
 
 use crate::gradients::{Gradients, undefined};
@@ -71,6 +72,12 @@ impl Formula {
         self.targets.iter().any(|target| target.is_list)
     }
 
+    /// Whether tensors are among what is kept.
+    #[inline]
+    pub(crate) fn saves_tensors(&self) -> bool {
+        self.saves.iter().any(|save| matches!(save.keep, Keep::Tensor | Keep::Optional | Keep::Tensors))
+    }
+
     /// Whether result `at` has a gradient.
     pub(crate) fn is_differentiable(&self, at: usize, tensor: &Tensor) -> bool {
         let dtype = tensor.dtype();
@@ -83,6 +90,7 @@ impl Formula {
 pub(crate) struct FormulaBody {
     formula: &'static Formula,
     saved: Kept,
+    /// How many edges each target has, where one of them is a list.
     lengths: Option<Box<[usize]>>,
 }
 
@@ -95,15 +103,33 @@ enum Kept {
 }
 
 impl FormulaBody {
-    #[inline]
-    pub(crate) fn new(formula: &'static Formula, saved: SavedList, lengths: Option<Box<[usize]>>) -> Self {
-        let saved = match saved.iter().any(Saved::is_of_tensors) {
-            true => Kept::Tensors(Mutex::new(saved)),
-            false => Kept::Plain(saved),
-        };
-        Self { formula, saved, lengths }
+    /// With nothing kept yet.
+    #[inline(always)]
+    pub(crate) fn new(formula: &'static Formula) -> Self {
+        // Of one form whatever the formula, so that it is made in its place.
+        Self { formula, saved: Kept::Plain(SavedList::new()), lengths: None }
     }
 
+    /// Says that tensors will be among what is kept.
+    #[inline]
+    pub(crate) fn will_keep_tensors(&mut self) {
+        self.saved = Kept::Tensors(Mutex::default());
+    }
+
+    /// What is kept, while the node is made.
+    #[inline]
+    pub(crate) fn saved(&mut self) -> &mut SavedList {
+        match &mut self.saved {
+            Kept::Plain(saved) => saved,
+            Kept::Tensors(saved) => saved.get_mut().unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+
+    pub(crate) fn set_lengths(&mut self, lengths: Box<[usize]>) {
+        self.lengths = Some(lengths);
+    }
+
+    #[inline]
     fn run(&self, node: &Node, gradients: &[Option<Tensor>], saved: &[Saved]) -> Result<Gradients> {
         let given = undefined(node.next_functions().len());
         let mut backward = Backward {
@@ -122,6 +148,10 @@ impl FormulaBody {
 }
 
 impl Apply for FormulaBody {
+    fn name(&self) -> &str {
+        self.formula.name
+    }
+
     fn apply(&self, node: &Node, gradients: Gradients, keep: bool) -> Result<Gradients> {
         // Formulas call operators and hooks: not under the lock. Handles are cheap.
         let taken: SavedList = match &self.saved {
@@ -166,6 +196,7 @@ pub(crate) struct Backward<'a> {
 
 impl<'a> Backward<'a> {
     /// Whether a gradient of one of these results is defined.
+    #[inline]
     pub(crate) fn any_defined(&self, results: &[usize]) -> bool {
         results.iter().any(|at| self.gradients.get(*at).is_some_and(Option::is_some))
     }
@@ -199,6 +230,7 @@ impl<'a> Backward<'a> {
         self.node.inputs()
     }
 
+    #[inline]
     fn span(&self, target: usize) -> std::ops::Range<usize> {
         match self.lengths {
             None => target..target + 1,
@@ -210,10 +242,12 @@ impl<'a> Backward<'a> {
     }
 
     /// Whether the gradient of a target is wanted; of a list, of any in it.
+    #[inline]
     pub(crate) fn wants(&self, target: usize) -> bool {
         self.span(target).any(|at| self.wants_edge(at))
     }
 
+    #[inline]
     fn wants_edge(&self, at: usize) -> bool {
         self.node.next_functions()[at].is_some() && (at >= 64 || self.unwanted >> at & 1 == 0)
     }
@@ -224,6 +258,7 @@ impl<'a> Backward<'a> {
     }
 
     /// Gives the gradient of a target.
+    #[inline]
     pub(crate) fn give(&mut self, target: usize, gradient: impl IntoGradient) {
         let at = self.span(target).start;
         if self.wants_edge(at) {
@@ -275,6 +310,15 @@ impl<'a> Backward<'a> {
     pub(crate) fn metas(&self, slot: usize) -> Result<&'a [TensorMeta]> {
         match &self.saved[slot] {
             Saved::Metas(metas) => Ok(metas),
+            other => Err(missing(other)),
+        }
+    }
+
+    /// A plain number.
+    #[inline]
+    pub(crate) fn number(&self, slot: usize) -> Result<Scalar> {
+        match &self.saved[slot] {
+            Saved::Value(Value::Scalar(number)) => Ok(*number),
             other => Err(missing(other)),
         }
     }
@@ -335,12 +379,14 @@ pub(crate) trait IntoGradient {
 }
 
 impl IntoGradient for Tensor {
+    #[inline]
     fn into_gradient(self) -> Option<Tensor> {
         Some(self)
     }
 }
 
 impl IntoGradient for Option<Tensor> {
+    #[inline]
     fn into_gradient(self) -> Option<Tensor> {
         self
     }

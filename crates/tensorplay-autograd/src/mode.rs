@@ -3,25 +3,30 @@
 //! The mode is the thread's, and begins as *enabled*. A guard restores what it found, and is dropped on its thread;
 //! the closure forms are preferred.
 
-use std::cell::Cell;
 use std::marker::PhantomData;
 
-use aten::dispatch::local::is_inference_mode;
+use aten::dispatch::local::{is_inference_mode, set_view_mark, view_mark};
 
-thread_local! {
-    static GRAD_MODE: Cell<bool> = const { Cell::new(true) };
+use crate::view_track::Creation;
+
+/// The mode is what views of this thread are marked with, which aten does for views that need no gradient.
+const fn mark(enabled: bool) -> u8 {
+    match enabled {
+        true => Creation::Default as u8,
+        false => Creation::NoGradMode as u8,
+    }
 }
 
 /// Whether operators on this thread are recorded (`torch.is_grad_enabled`). In inference mode none is.
 #[inline]
 pub fn is_grad_enabled() -> bool {
-    GRAD_MODE.get() && !is_inference_mode()
+    view_mark() == mark(true) && !is_inference_mode()
 }
 
 /// Sets the mode of this thread for good (`torch.set_grad_enabled` as a function). A guard that is dropped later
 /// restores what it found.
 pub fn set_grad_enabled(enabled: bool) {
-    GRAD_MODE.set(enabled);
+    set_view_mark(mark(enabled));
 }
 
 /// Runs `f` with nothing recorded (`torch.no_grad`). Results need no gradient; versions are counted all the same.
@@ -40,7 +45,7 @@ pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
 #[derive(Debug)]
 #[must_use = "the mode is restored when the guard is dropped"]
 pub struct GradModeGuard {
-    before: bool,
+    before: u8,
     /// The mode is this thread's: the guard must be dropped on it.
     _not_send: PhantomData<*const ()>,
 }
@@ -49,13 +54,13 @@ impl GradModeGuard {
     /// Records, or does not, from here on.
     #[inline]
     pub fn new(enabled: bool) -> Self {
-        Self { before: GRAD_MODE.replace(enabled), _not_send: PhantomData }
+        Self { before: set_view_mark(mark(enabled)), _not_send: PhantomData }
     }
 }
 
 impl Drop for GradModeGuard {
     #[inline]
     fn drop(&mut self) {
-        GRAD_MODE.set(self.before);
+        set_view_mark(self.before);
     }
 }

@@ -92,11 +92,6 @@ impl Saved {
         }
     }
 
-    /// Whether it is of tensors.
-    pub(crate) fn is_of_tensors(&self) -> bool {
-        matches!(self, Self::Tensor(_) | Self::Tensors(_) | Self::GivenUp)
-    }
-
     /// Whether it may hold the last handle on a node.
     pub(crate) fn may_hold_nodes(&self) -> bool {
         match self {

@@ -41,7 +41,16 @@ pub trait Arg: Sealed + 'static {
     }
 
     /// Calls `f` with each tensor in it.
+    #[inline]
     fn for_each_tensor(_item: Self::Item<'_>, _f: &mut dyn FnMut(&Tensor)) {}
+
+    /// Whether a tensor in it is [followed](Tensor::is_followed).
+    #[inline]
+    fn is_followed(item: Self::Item<'_>) -> bool {
+        let mut any = false;
+        Self::for_each_tensor(item, &mut |tensor| any |= tensor.is_followed());
+        any
+    }
 }
 
 /// A type that a kernel returns. `()` stands for no results, and for results that are arguments which were
@@ -195,6 +204,7 @@ impl Arg for &'static Tensor {
         item.key_set()
     }
 
+    #[inline]
     fn for_each_tensor(item: &Tensor, f: &mut dyn FnMut(&Tensor)) {
         f(item);
     }
@@ -227,6 +237,7 @@ impl Arg for Option<&'static Tensor> {
         item.map_or(DispatchKeySet::EMPTY, Tensor::key_set)
     }
 
+    #[inline]
     fn for_each_tensor(item: Option<&Tensor>, f: &mut dyn FnMut(&Tensor)) {
         item.into_iter().for_each(f);
     }

@@ -20,10 +20,16 @@ pub trait Around: Send + Sync + 'static {
     /// Whether a call with this tensor may be of concern. Where no argument is, the call is passed on at once.
     fn concerns(tensor: &Tensor) -> bool;
 
+    /// Only tensors that are [followed](Tensor::is_followed) are of concern: calls without one may be led past the
+    /// kernel, with nothing said to it.
+    const PASSED_BY: bool = false;
+
     /// Whether results of calls that were of no concern are [marked](Self::mark).
     const MARKS: bool = false;
 
-    /// After a call that was of no concern, for each tensor of its first argument and each tensor that it made.
+    /// After a call that was of no concern, for each tensor of its first argument and each tensor that it made. With
+    /// [`PASSED_BY`](Self::PASSED_BY) it says that the one is a view of the other, as [`Tensor::set_view_base`] and
+    /// [`set_view_mark`](super::local::set_view_mark) would, and kernels of views may do so in its place.
     fn mark(&self, of: &Tensor, made: &mut Tensor) {
         let _ = (of, made);
     }

@@ -25,6 +25,17 @@ pub struct Kernel {
     boxed: Option<Arc<BoxedFunction>>,
     name: Option<String>,
     registered_at: &'static Location<'static>,
+    passed_by: Option<PassedBy>,
+    links_views: bool,
+}
+
+/// Of a kernel that calls are led past where none of their tensors is followed: see Note [Calls that nobody follows].
+#[derive(Clone, Copy)]
+pub(super) struct PassedBy {
+    /// The keys that it would pass such a call on to, of all that it has.
+    pub(super) below: DispatchKeySet,
+    /// It marks the results of such calls.
+    pub(super) marks: bool,
 }
 
 impl Kernel {
@@ -60,7 +71,36 @@ impl Kernel {
     /// The marker that a key has nothing to do here: it is left out of the calls' keys.
     #[track_caller]
     pub fn fallthrough() -> Self {
-        Self { typed: None, inferred: None, boxed: None, name: None, registered_at: Location::caller() }
+        Self {
+            typed: None,
+            inferred: None,
+            boxed: None,
+            name: None,
+            registered_at: Location::caller(),
+            passed_by: None,
+            links_views: false,
+        }
+    }
+
+    /// Says that calls of which no tensor is followed may be led past it.
+    #[must_use]
+    pub(super) fn with_passed_by(self, passed_by: Option<PassedBy>) -> Self {
+        Self { passed_by, ..self }
+    }
+
+    #[inline]
+    pub(super) fn passed_by(&self) -> Option<PassedBy> {
+        self.passed_by
+    }
+
+    /// Says that it [links](Tensor::linked_to) the views that it makes, where it is called with keys of autograd.
+    #[must_use]
+    pub(crate) fn linking_views(self) -> Self {
+        Self { links_views: true, ..self }
+    }
+
+    pub(super) fn links_views(&self) -> bool {
+        self.links_views
     }
 
     /// A name for dumps, in the place of where it was made (`debug`).
@@ -81,7 +121,7 @@ impl Kernel {
             function(operator, keys, stack)?;
             check(operator, &arguments, stack)
         });
-        Self { typed: None, boxed: Some(boxed), ..self }
+        Self { typed: None, boxed: Some(boxed), passed_by: None, links_views: false, ..self }
     }
 
     /// Whether it is the [`fallthrough`](Self::fallthrough) marker.

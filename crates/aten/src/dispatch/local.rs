@@ -19,6 +19,7 @@ thread_local! {
     // One word each and no destructor: reading them is two loads, at any time of a thread's life.
     static LOCAL: Cell<LocalDispatchKeySet> = const { Cell::new(LocalDispatchKeySet::DEFAULT) };
     static INFERENCE_MODE: Cell<bool> = const { Cell::new(false) };
+    static VIEW_MARK: Cell<u8> = const { Cell::new(0) };
 }
 
 /// The included and excluded sets of a thread, as a value.
@@ -174,6 +175,19 @@ below! {
 #[inline]
 pub fn is_inference_mode() -> bool {
     INFERENCE_MODE.get()
+}
+
+/// What an autograd crate [says](crate::Tensor::view_mark) of views that are made on this thread: 0 at first.
+#[inline]
+pub fn view_mark() -> u8 {
+    VIEW_MARK.get()
+}
+
+/// Has an autograd crate say that of views that are made on this thread from now on, and gives what it said before. A
+/// view of a view has the higher of this and the other's mark.
+#[inline]
+pub fn set_view_mark(mark: u8) -> u8 {
+    VIEW_MARK.replace(mark)
 }
 
 /// Inference mode, until the guard is dropped (`c10::InferenceMode`): calls go past autograd, and tensors that are

@@ -41,6 +41,8 @@ pub(super) struct OperatorEntry {
     masks: [AtomicU64; Backend::COUNT + 1],
     /// What masks and table say of the keys in [`USUAL`].
     usual: [Usual; USUAL.len()],
+    /// The same of the first of them, where no tensor is followed: see Note [Calls that nobody follows].
+    unfollowed: Usual,
 }
 
 /// The keys that nearly all calls have: with plain tensors of the host, the same below the autograd keys, and without
@@ -55,10 +57,39 @@ const USUAL: [DispatchKeySet; 3] = {
     ]
 };
 
+// Note [Calls that nobody follows]
+// Once an autograd crate is there, its kernels stand before all others, and most calls are none of their concern: no
+// tensor among the arguments has anything of autograd's with it. Where such a kernel says so (`Around::PASSED_BY`),
+// these calls are led past it, which is found out once, whenever a registration changes. A kernel that marks views has
+// the views' own kernels do that (`Kernel::links_views`): they are called with all keys, and those of autograd among
+// them say that nobody stood before.
+
 /// The keys of [`USUAL`] that have something to do, and the kernel of the highest.
 struct Usual {
     keys: AtomicU64,
     kernel: Slot<Kernel>,
+}
+
+impl Usual {
+    const fn new() -> Self {
+        Self { keys: AtomicU64::new(0), kernel: Slot::new() }
+    }
+
+    fn store(&self, (keys, kernel): (DispatchKeySet, Option<&'static Kernel>)) {
+        self.keys.store(keys.raw_repr(), Ordering::Relaxed);
+        self.kernel.store(kernel);
+    }
+
+    fn is(&self, (keys, kernel): (DispatchKeySet, Option<&'static Kernel>)) -> bool {
+        self.keys.load(Ordering::Relaxed) == keys.raw_repr()
+            && self.kernel.load().map(std::ptr::from_ref) == kernel.map(std::ptr::from_ref)
+    }
+
+    #[inline]
+    fn load(&self) -> Option<Led> {
+        let keys = DispatchKeySet::from_raw_repr(self.keys.load(Ordering::Relaxed));
+        self.kernel.load().map(|kernel| (keys, kernel))
+    }
 }
 
 impl OperatorEntry {
@@ -69,7 +100,8 @@ impl OperatorEntry {
             table: [const { Slot::new() }; NUM_RUNTIME_ENTRIES],
             sources: [const { AtomicU8::new(KernelSource::Missing as u8) }; NUM_RUNTIME_ENTRIES],
             masks: [const { AtomicU64::new(DispatchKeySet::FULL.raw_repr()) }; Backend::COUNT + 1],
-            usual: [const { Usual { keys: AtomicU64::new(0), kernel: Slot::new() } }; USUAL.len()],
+            usual: [const { Usual::new() }; USUAL.len()],
+            unfollowed: Usual::new(),
         }
     }
 
@@ -99,23 +131,31 @@ impl OperatorEntry {
     /// Looks up the usual keys anew, after slots were filled and masks made.
     pub(super) fn refresh_usual(&'static self) {
         for (keys, usual) in USUAL.into_iter().zip(&self.usual) {
-            let keys = OperatorHandle(self).mask(keys);
-            usual.keys.store(keys.raw_repr(), Ordering::Relaxed);
-            usual.kernel.store(self.table[keys.table_index()].load());
+            usual.store(self.looked_up(keys));
         }
+        self.unfollowed.store(self.looked_up_unfollowed());
     }
 
     /// Whether what it has for the usual keys is what masks and table say.
     pub(super) fn has_usual(&'static self) -> bool {
-        USUAL.into_iter().zip(&self.usual).all(|(keys, usual)| {
-            let keys = OperatorHandle(self).mask(keys);
-            let same = |a: Option<&Kernel>, b: Option<&Kernel>| match (a, b) {
-                (Some(a), Some(b)) => std::ptr::eq(a, b),
-                (a, b) => a.is_none() && b.is_none(),
-            };
-            usual.keys.load(Ordering::Relaxed) == keys.raw_repr()
-                && same(usual.kernel.load(), self.table[keys.table_index()].load())
-        })
+        USUAL.into_iter().zip(&self.usual).all(|(keys, usual)| usual.is(self.looked_up(keys)))
+            && self.unfollowed.is(self.looked_up_unfollowed())
+    }
+
+    fn looked_up(&'static self, keys: DispatchKeySet) -> (DispatchKeySet, Option<&'static Kernel>) {
+        let keys = OperatorHandle(self).mask(keys);
+        (keys, self.table[keys.table_index()].load())
+    }
+
+    fn looked_up_unfollowed(&'static self) -> (DispatchKeySet, Option<&'static Kernel>) {
+        let (keys, first) = self.looked_up(USUAL[0]);
+        let Some(passed) = first.and_then(Kernel::passed_by) else { return (keys, first) };
+        let (below, kernel) = self.looked_up(keys & passed.below);
+        match passed.marks {
+            false => (below, kernel),
+            true if kernel.is_some_and(Kernel::links_views) => (keys, kernel),
+            true => (keys, first),
+        }
     }
 
     pub(super) fn masks(&self) -> [DispatchKeySet; Backend::COUNT + 1] {
@@ -215,25 +255,22 @@ impl OperatorHandle {
 
     /// The kernel of a call with arguments of `keys`, and the keys that it is called with.
     #[inline]
-    pub(super) fn lead_call(self, keys: DispatchKeySet) -> Result<Led> {
+    pub(super) fn lead_call(self, keys: DispatchKeySet, is_followed: impl FnOnce() -> bool) -> Result<Led> {
         let keys = LocalDispatchKeySet::current().apply(keys);
-        self.usual(keys, 0).or_else(|| self.usual(keys, 2)).map_or_else(|| self.lead(keys), Ok)
+        let usual = match keys {
+            keys if keys == USUAL[0] && !is_followed() => self.0.unfollowed.load(),
+            keys if keys == USUAL[0] => self.0.usual[0].load(),
+            keys if keys == USUAL[2] => self.0.usual[2].load(),
+            _ => None,
+        };
+        usual.map_or_else(|| self.lead(keys), Ok)
     }
 
     /// As [`lead_call`](Self::lead_call), of keys that count whatever the thread says.
     #[inline]
     pub(super) fn lead_redispatch(self, keys: DispatchKeySet) -> Result<Led> {
-        self.usual(keys, 1).map_or_else(|| self.lead(keys), Ok)
-    }
-
-    #[inline]
-    fn usual(self, keys: DispatchKeySet, which: usize) -> Option<Led> {
-        if keys != USUAL[which] {
-            return None;
-        }
-        let usual = &self.0.usual[which];
-        let keys = DispatchKeySet::from_raw_repr(usual.keys.load(Ordering::Relaxed));
-        usual.kernel.load().map(|kernel| (keys, kernel))
+        let usual = if keys == USUAL[1] { self.0.usual[1].load() } else { None };
+        usual.map_or_else(|| self.lead(keys), Ok)
     }
 
     #[inline(never)]

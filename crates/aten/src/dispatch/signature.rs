@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use super::arg::{Arg, Ret};
 use super::around::{Arguments, Around, Lent, Results};
-use super::kernel::Kernel;
+use super::kernel::{Kernel, PassedBy};
 use super::key_set::DispatchKeySet;
 use super::op::Op;
 use super::operator::{Led, OperatorHandle};
 use super::value::Stack;
 use crate::error::{Error, Result};
+use crate::tensor::Tensor;
 
 /// Arguments and results of an operator, as a function type. Implemented for up to 16 arguments.
 pub trait Signature: 'static {
@@ -50,6 +51,27 @@ impl IntoKernel<Kernel> for Kernel {
     fn into_kernel(self) -> Kernel {
         self
     }
+}
+
+/// Calls a kernel that is no typed one.
+#[cold]
+#[inline(never)]
+fn boxed<R: Ret>(
+    kernel: &Kernel,
+    operator: OperatorHandle,
+    keys: DispatchKeySet,
+    arguments: impl FnOnce() -> Stack,
+) -> Result<R> {
+    let mut stack = arguments();
+    kernel.call_boxed(operator, keys, &mut stack).and_then(|()| R::pop(stack))
+}
+
+/// The error with the operator's name and its tensors'. The arguments come by value: those of a call that succeeds
+/// then need no place in memory.
+#[cold]
+#[inline(never)]
+fn annotated(operator: OperatorHandle, error: Error, tensors: impl Fn(&mut dyn FnMut(&Tensor))) -> Error {
+    operator.annotate(error, &tensors)
 }
 
 macro_rules! signatures {
@@ -121,7 +143,8 @@ macro_rules! signatures {
             pub fn call<'a>(&self, $($p: $P::Item<'a>),*) -> Result<R> {
                 let operator = self.operator()?;
                 let keys = DispatchKeySet::EMPTY $(.union($P::keys($p)))*;
-                self.call_with(operator, operator.lead_call(keys), $($p),*)
+                let is_followed = || false $(|| $P::is_followed($p))*;
+                self.call_with(operator, operator.lead_call(keys, is_followed), $($p),*)
             }
 
             /// Calls the kernel of the highest of `keys`, whatever the arguments and the thread say
@@ -145,7 +168,7 @@ macro_rules! signatures {
                 {
                     function
                 }
-                Kernel::typed::<fn($($P),*) -> R>(Arc::new(of_any::<$($P,)* R, _>(move |keys, $($p),*| {
+                let function = of_any::<$($P,)* R, _>(move |keys, $($p),*| {
                     let below = keys & W::BELOW;
                     #[allow(unused_mut, reason = "there may be no argument")]
                     let mut concerned = false;
@@ -177,7 +200,9 @@ macro_rules! signatures {
                         around.after(&mut record, arguments, &mut Results::of(&mut result))?;
                     }
                     Ok(result)
-                })))
+                });
+                let passed_by = W::PASSED_BY.then_some(PassedBy { below: W::BELOW, marks: W::MARKS });
+                Kernel::typed::<fn($($P),*) -> R>(Arc::new(function)).with_passed_by(passed_by)
             }
 
             #[inline]
@@ -191,16 +216,13 @@ macro_rules! signatures {
                 let result = match led {
                     Ok((keys, kernel)) => match kernel.as_typed::<fn($($P),*) -> R>() {
                         Some(function) => function(keys, $($p),*),
-                        None => {
-                            let mut stack: Stack = vec![$($P::boxed($p)),*];
-                            kernel.call_boxed(operator, keys, &mut stack).and_then(|()| R::pop(stack))
-                        }
+                        None => boxed(kernel, operator, keys, move || vec![$($P::boxed($p)),*]),
                     },
                     Err(error) => Err(error),
                 };
                 match result {
                     Ok(result) => Ok(result),
-                    Err(error) => Err(operator.annotate(error, &|_f| { $($P::for_each_tensor($p, _f);)* })),
+                    Err(error) => Err(annotated(operator, error, move |_f| { $($P::for_each_tensor($p, _f);)* })),
                 }
             }
         }

@@ -4,8 +4,6 @@
 //!
 //! What is planned here, `plan` would plan with the same result; what is not so simple is left to it.
 
-use std::borrow::Cow;
-
 use c10_core::storage::{Access, AccessOptions};
 use c10_core::{Scalar, ScalarType};
 use smallvec::SmallVec;
@@ -97,10 +95,7 @@ fn first_tensor<'a>(inputs: &[Input<'a>]) -> Option<&'a Tensor> {
 
 #[inline(always)]
 fn unchanged(tensor: &Tensor) -> Option<&Geometry> {
-    match tensor.geometry() {
-        Cow::Borrowed(geometry) => Some(geometry),
-        Cow::Owned(_) => None,
-    }
+    tensor.as_impl().unchanged()
 }
 
 /// Whether the common dtype of a tensor and a number is the tensor's, by its category alone.
@@ -209,8 +204,9 @@ impl<'a> Flat<'a> {
     pub(super) fn walk(&self, counts_writes: bool, row: Row<'_>) -> Result<()> {
         let read = self.given[1..].iter().flatten().map(|geometry| &geometry.storage);
         let written = self.given[0].map(|geometry| &geometry.storage);
-        if let Some(_access) = Access::try_few(read.clone(), written, counts_writes) {
-            return self.walk_locked(row);
+        if let Some(walked) = Access::with_few(read.clone(), written, counts_writes, || self.walk_locked(row))
+        {
+            return walked;
         }
         let read: SmallVec<[_; FEW]> = read.collect();
         let options = AccessOptions { bump_version: counts_writes, host: true };

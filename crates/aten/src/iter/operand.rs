@@ -1,14 +1,11 @@
 //! [`Operand`]: one tensor or number of a [`TensorIter`](super::TensorIter).
 
-use std::borrow::Cow;
-use std::ops::Deref;
-
 use c10_core::{Scalar, ScalarType};
 
 use crate::error::Result;
 use crate::kernels;
 use crate::ops::Made;
-use crate::tensor::{Dims, Geometry, Tensor};
+use crate::tensor::{Dims, Geometry, Snapshot, Tensor};
 
 /// One tensor or number that is walked.
 #[derive(Debug)]
@@ -37,34 +34,6 @@ pub(crate) enum Source<'a> {
     Number(Bytes),
 }
 
-/// The geometry of a tensor as it was at one moment, in little room: almost none ever changes, so that it
-/// is a reference.
-#[derive(Debug)]
-pub(crate) enum Snapshot<'a> {
-    Unchanged(&'a Geometry),
-    Copied(Box<Geometry>),
-}
-
-impl<'a> Snapshot<'a> {
-    pub(super) fn of(tensor: &'a Tensor) -> Self {
-        match tensor.geometry() {
-            Cow::Borrowed(geometry) => Self::Unchanged(geometry),
-            Cow::Owned(geometry) => Self::Copied(Box::new(geometry)),
-        }
-    }
-}
-
-impl Deref for Snapshot<'_> {
-    type Target = Geometry;
-
-    fn deref(&self) -> &Geometry {
-        match self {
-            Self::Unchanged(geometry) => geometry,
-            Self::Copied(geometry) => geometry,
-        }
-    }
-}
-
 /// A number, as an element in memory.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(8))]
@@ -89,9 +58,9 @@ impl<'a> Operand<'a> {
     }
 
     /// Where the elements are; `None` for a number.
-    pub(super) fn geometry(&self) -> Option<Cow<'_, Geometry>> {
+    pub(super) fn geometry(&self) -> Option<Snapshot<'_>> {
         match &self.source {
-            Source::Borrowed(geometry) => Some(Cow::Borrowed(geometry)),
+            Source::Borrowed(geometry) => Some(Snapshot::Unchanged(geometry)),
             Source::Fresh(tensor) | Source::Cast(tensor) => Some(tensor.geometry()),
             Source::Number(..) => None,
         }

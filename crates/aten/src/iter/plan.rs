@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use c10_core::{Device, ScalarType};
 use smallvec::SmallVec;
 
-use super::operand::{Operand, Snapshot, Source};
+use super::operand::{Operand, Source};
 use super::promote::ResultType;
 use super::{Config, Input, TensorIter, overlap};
 use crate::error::{Error, ErrorKind, Result};
@@ -168,7 +168,7 @@ fn input_operand<'a>(
         return Operand::number_of(tensor.item()?, dtype);
     }
     let source = if tensor.dtype() == dtype && !tensor.has_math_bits() {
-        Source::Borrowed(Snapshot::of(tensor))
+        Source::Borrowed(tensor.geometry())
     } else {
         Source::Cast(tensor.to_dtype(dtype)?)
     };
@@ -225,7 +225,7 @@ fn output_operand<'a>(
         let tensor = New::strided(sizes.clone(), dense, dtype, device).make()?;
         return Ok(Operand { copy_to: Some(given), ..Operand::new(Source::Fresh(tensor), dtype) });
     }
-    let geometry = Snapshot::of(given);
+    let geometry = given.geometry();
     if *geometry.sizes != **sizes {
         return Err(changed());
     }

@@ -40,10 +40,12 @@ pub(super) fn for_each_row(iter: &TensorIter<'_>, row: Row<'_>) -> Result<()> {
     }
     let (written, read) = iter.operands.split_at(iter.outputs);
     if written.iter().all(|operand| borrowed(operand).is_none())
-        && let Some(_access) =
-            Access::try_few(read.iter().filter_map(borrowed).map(|g| &g.storage), None, false)
+        && let Some(walked) =
+            Access::with_few(read.iter().filter_map(borrowed).map(|g| &g.storage), None, false, || {
+                rows(iter, row)
+            })
     {
-        return rows(iter, row);
+        return walked;
     }
     let written: SmallVec<[_; 2]> = written.iter().filter_map(borrowed).map(|g| &g.storage).collect();
     let read: SmallVec<[_; 4]> = read.iter().filter_map(borrowed).map(|g| &g.storage).collect();

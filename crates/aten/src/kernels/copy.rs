@@ -9,7 +9,6 @@ use crate::iter::{Config, TensorIter};
 use crate::kernels::{cpu, hooked};
 use crate::ops::Dest;
 use crate::tensor::{Fresh, New, Tensor};
-use crate::view::Strided;
 
 /// Copies the elements of `src`, broadcast, to `dest`, converted to its dtype. It counts a write.
 pub(crate) fn copy(dest: &Tensor, src: &Tensor) -> Result<()> {
@@ -59,7 +58,7 @@ fn broadcast<'a>(src: &'a Tensor, dest: &Tensor) -> Result<Cow<'a, Tensor>> {
     if dest.sizes() == src.sizes() {
         return Ok(Cow::Borrowed(src));
     }
-    Ok(Cow::Owned(Strided::of(src).expand(&dest.sizes())?.view(src)?))
+    Ok(Cow::Owned(src.viewed(|place| place.expand(&dest.sizes()))?))
 }
 
 /// [`copy`] of stored elements to stored elements, conjugated and negated where the bits of both differ: after the

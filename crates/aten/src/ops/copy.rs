@@ -106,7 +106,7 @@ fn clone_with_storage(x: &Tensor) -> Result<Tensor> {
         return New::strided(x.sizes(), x.strides(), x.dtype(), x.device()).make();
     }
     let place = Strided::of(x);
-    let whole = place.clone().restrided(&[elements as i64], &[1], Some(0))?.view(x)?;
+    let whole = x.viewed(|place| place.restrided(&[elements as i64], &[1], Some(0)))?;
     place.view(&clone(&whole, None)?)
 }
 

@@ -136,7 +136,8 @@ fn index_put(
 
 /// A view that repeats a tensor's elements to other sizes; `None` if they cannot be.
 pub(super) fn expanded(tensor: &Tensor, sizes: &[i64]) -> Option<Result<Tensor>> {
-    Strided::of(tensor).expand(sizes).ok().map(|strided| strided.view(tensor))
+    let mut place = Strided::of(tensor);
+    place.expand(sizes).ok().map(|()| place.view(tensor))
 }
 
 fn index_select(dest: Dest<'_>, this: &Tensor, dim: i64, index: &Tensor) -> Result<Made> {

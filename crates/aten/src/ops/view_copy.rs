@@ -6,7 +6,6 @@ use crate::dispatch::Library;
 use crate::error::{Error, Result};
 use crate::kernels;
 use crate::tensor::{New, Tensor};
-use crate::view::Strided;
 
 pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
     lib.all_backends("view_copy", view_copy)?;
@@ -14,10 +13,10 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
         copy_out(&view_copy(x, size)?, out)
     })?;
     lib.all_backends("narrow_copy", |x: &Tensor, dim: i64, start: i64, length: i64| -> Result<Tensor> {
-        copied(&Strided::of(x).narrow(dim, start, length)?.view(x)?)
+        copied(&x.part(|place| place.narrow(dim, start, length))?)
     })?;
     lib.all_backends("narrow_copy.out", |x: &Tensor, dim: i64, start: i64, length: i64, out: &Tensor| {
-        copy_out(&Strided::of(x).narrow(dim, start, length)?.view(x)?, out)
+        copy_out(&x.part(|place| place.narrow(dim, start, length))?, out)
     })?;
     lib.all_backends("split_copy.Tensor", |x: &Tensor, size: i64, dim: i64| {
         all_copied(&split(x, size, dim)?)
@@ -58,7 +57,7 @@ pub(super) fn copy_out(view: &Tensor, out: &Tensor) -> Result<()> {
 fn view_copy(x: &Tensor, size: &[i64]) -> Result<Tensor> {
     let sizes = crate::shape::infer_size(size, x.numel())?;
     let copy = copied(x)?;
-    Strided::of(&copy).reshaped(&sizes, copy.numel())?.view(&copy)
+    copy.rearranged(|geometry, own| geometry.reshaped(own, &sizes, copy.dtype()))
 }
 
 fn all_copied(views: &[Tensor]) -> Result<Vec<Tensor>> {

@@ -15,7 +15,10 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
     }
     lib.all_backends("t_", |x: &Tensor| -> Result<()> { Strided::change(x, Strided::t) })?;
     lib.all_backends("squeeze_", |x: &Tensor| -> Result<()> {
-        Strided::change(x, |place| Ok(place.squeeze()))
+        Strided::change(x, |place| {
+            place.squeeze();
+            Ok(())
+        })
     })?;
     lib.all_backends("squeeze_.dim", |x: &Tensor, dim: i64| -> Result<()> {
         Strided::change(x, |place| place.squeeze_dims(&[dim]))

@@ -4,12 +4,6 @@ use c10_core::MemoryFormat;
 
 use super::strides::{CHANNELS_LAST, CHANNELS_LAST_3D};
 
-/// Row-major, whatever the strides of dimensions of size 1; without elements always.
-#[inline]
-pub(crate) fn is_contiguous(sizes: &[i64], strides: &[i64], numel: i64) -> bool {
-    numel == 0 || dense_in_order(sizes, strides, (0..sizes.len()).rev())
-}
-
 /// Whether these are the strides that [`contiguous_strides`](super::contiguous_strides) gives, of dimensions of size
 /// 1 too.
 #[inline]

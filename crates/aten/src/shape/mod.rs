@@ -10,8 +10,7 @@ mod strides;
 
 pub(crate) use broadcast::broadcast;
 pub(crate) use contiguity::{
-    is_canonical, is_channels_last_contiguous, is_contiguous, is_non_overlapping_and_dense,
-    prefers_channels_last,
+    is_canonical, is_channels_last_contiguous, is_non_overlapping_and_dense, prefers_channels_last,
 };
 pub(crate) use dims::{wrap_dim, wrap_dims};
 pub(crate) use reshape::{infer_size, strides_in_shape};

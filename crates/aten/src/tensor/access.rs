@@ -9,14 +9,13 @@
 //! the worst case and never an access outside the storage. Nothing may be called inside but loops: no
 //! operator, allocator or hook.
 
-use std::borrow::Cow;
 use std::slice;
 
 use c10_core::storage::{self, AccessOptions};
 use c10_core::{Complex, Element, F8E4M3Fn, F8E5M2, ScalarType, bf16, f16};
 
 use super::Tensor;
-use super::geometry::Geometry;
+use super::geometry::{Geometry, Snapshot};
 use crate::error::{Error, ErrorKind, Result};
 
 /// An element of whose bytes every value is one. `bool` is not: its tensors are read as [`u8`]s, of which all
@@ -117,7 +116,7 @@ fn lend<const R: usize, const W: usize>(
 }
 
 /// Under the lock: each storage holds its tensor.
-fn check_bounds(geometries: &[Cow<'_, Geometry>]) -> Result<()> {
+fn check_bounds(geometries: &[Snapshot<'_>]) -> Result<()> {
     geometries.iter().try_for_each(|geometry| check_end(geometry.end_bytes, geometry.storage.nbytes()))
 }
 

@@ -3,21 +3,25 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 /// How many are held inline.
 const INLINE: usize = 5;
 
 /// Sizes or strides of a tensor, one `i64` a dimension, in elements. Up to five are held inline
 /// (`c10::impl::SizesAndStrides`). It is a slice to whoever reads it.
-pub struct Dims(Repr);
-
-/// A copy of the inline form is a few moves of fixed length, whatever it holds: operators copy sizes all the
-/// time. Its length is a word, for which the compiler knows what it may be: indexing by it needs no check, the
-/// other values say that it is the heap's form, and no field lies across two words.
+///
+/// // Note [Copies of sizes]
+/// Operators copy sizes all the time. A copy is a few moves of fixed length, whatever it holds, and one look at
+/// `more`: with one enum of the two forms it would be assembled, word by word, of what either form has there.
 #[derive(Clone)]
-enum Repr {
-    Inline { len: Len, values: [i64; INLINE] },
-    Heap(Vec<i64>),
+pub struct Dims {
+    /// How many of `values` count, where there is nothing in `more`. For an enum the compiler knows what it may be:
+    /// indexing by it needs no check.
+    len: Len,
+    values: [i64; INLINE],
+    /// All of them, once they were too many. It takes one word, and copies share it until they change.
+    more: Option<Arc<Vec<i64>>>,
 }
 
 #[derive(Clone, Copy)]
@@ -31,7 +35,7 @@ enum Len {
     Five,
 }
 
-const _: () = assert!(size_of::<Dims>() == 48 && INLINE == Len::Five as usize);
+const _: () = assert!(size_of::<Dims>() == 56 && INLINE == Len::Five as usize);
 
 impl Len {
     #[inline]
@@ -52,42 +56,124 @@ impl Dims {
     /// No dimension.
     #[inline]
     pub const fn new() -> Self {
-        Self(Repr::Inline { len: Len::Zero, values: [0; INLINE] })
+        Self { len: Len::Zero, values: [0; INLINE], more: None }
+    }
+
+    #[cold]
+    fn of_many(values: Vec<i64>) -> Self {
+        Self { more: Some(Arc::new(values)), ..Self::new() }
     }
 
     /// `value`, in each of `len` dimensions.
     #[inline]
     pub fn filled(value: i64, len: usize) -> Self {
         match Len::of(len) {
-            Some(len) => Self(Repr::Inline { len, values: [value; INLINE] }),
-            None => Self(Repr::Heap(vec![value; len])),
+            Some(len) => Self { len, values: [value; INLINE], more: None },
+            None => Self::of_many(vec![value; len]),
         }
+    }
+
+    /// Whether copies of it are [of few moves](Self::inline_copy).
+    #[inline]
+    pub(crate) fn is_inline(&self) -> bool {
+        self.more.is_none()
+    }
+
+    /// A copy, of one that is inline.
+    #[inline(always)]
+    pub(crate) fn inline_copy(&self) -> Self {
+        debug_assert!(self.is_inline(), "there are {} values", self.len());
+        Self { len: self.len, values: self.values, more: None }
+    }
+
+    /// As many values as there are in a list, to be set one by one, in the place of its own; `None` if they do not fit
+    /// inline.
+    #[inline(always)]
+    pub(crate) fn inline_for(&mut self, len: usize) -> Option<&mut [i64]> {
+        let len = Len::of(len)?;
+        if self.more.is_some() {
+            return None;
+        }
+        self.len = len;
+        Some(&mut self.values[..len as usize])
     }
 
     /// Makes it these values, in its place.
     #[inline]
     pub(crate) fn assign(&mut self, new: &[i64]) {
-        if let Repr::Inline { len, values } = &mut self.0
-            && let Some(new_len) = Len::of(new.len())
-        {
-            values.iter_mut().zip(new).for_each(|(value, new)| *value = *new);
-            *len = new_len;
-            return;
+        if self.more.is_some() {
+            return self.assign_many(new);
         }
+        // Not by a call of `memcpy`, which takes longer than a few moves.
+        let values = &mut self.values;
+        self.len = match *new {
+            [] => Len::Zero,
+            [a] => {
+                values[0] = a;
+                Len::One
+            }
+            [a, b] => {
+                values[..2].copy_from_slice(&[a, b]);
+                Len::Two
+            }
+            [a, b, c] => {
+                values[..3].copy_from_slice(&[a, b, c]);
+                Len::Three
+            }
+            [a, b, c, d] => {
+                values[..4].copy_from_slice(&[a, b, c, d]);
+                Len::Four
+            }
+            [a, b, c, d, e] => {
+                *values = [a, b, c, d, e];
+                Len::Five
+            }
+            _ => return self.assign_many(new),
+        };
+    }
+
+    #[cold]
+    fn assign_many(&mut self, new: &[i64]) {
         *self = Self::from(new);
+    }
+
+    /// Makes the one these sizes and the other their row-major strides, which do not overflow, each in its place.
+    #[inline(always)]
+    pub(super) fn fill_row_major(sizes: &mut Self, strides: &mut Self, new: &[i64]) {
+        let set = |sizes: &mut [i64], strides: &mut [i64]| {
+            let mut next = 1_i64;
+            for ((size, stride), &new) in sizes.iter_mut().zip(strides).zip(new).rev() {
+                (*size, *stride) = (new, next);
+                next = next.wrapping_mul(new.max(1));
+            }
+        };
+        if let (Some(sizes), Some(strides)) = (sizes.inline_for(new.len()), strides.inline_for(new.len())) {
+            return set(sizes, strides);
+        }
+        (*sizes, *strides) = (Self::filled(0, new.len()), Self::filled(0, new.len()));
+        set(sizes, strides);
     }
 
     /// Adds a last dimension.
     #[inline]
     pub fn push(&mut self, value: i64) {
-        if let Repr::Inline { len, values } = &mut self.0
-            && let Some(longer) = Len::of(*len as usize + 1)
-        {
-            values[*len as usize] = value;
-            *len = longer;
-            return;
+        match Len::of(self.len as usize + 1) {
+            Some(longer) if self.more.is_none() => {
+                self.values[self.len as usize] = value;
+                self.len = longer;
+            }
+            _ => self.push_to_many(value),
         }
-        self.with_vec(|values| values.push(value));
+    }
+
+    #[cold]
+    fn push_to_many(&mut self, value: i64) {
+        if self.more.is_none() {
+            *self = Self::of_many(self.to_vec());
+        }
+        if let Some(more) = &mut self.more {
+            Arc::make_mut(more).push(value);
+        }
     }
 
     /// Adds a dimension before `at`.
@@ -108,12 +194,15 @@ impl Dims {
     /// If there is no such dimension.
     #[inline]
     pub fn remove(&mut self, at: usize) -> i64 {
-        let values = &mut self[at..];
-        // Not by `rotate_left`, which is made for many.
-        for i in 1..values.len() {
-            values.swap(i - 1, i);
+        if let Some(more) = &mut self.more {
+            return Arc::make_mut(more).remove(at);
         }
-        let removed = *values.last().expect("there is one at `at`");
+        let removed = self[at];
+        // Over all of them, which needs no loop.
+        let old = self.values;
+        for i in 1..INLINE {
+            self.values[i - 1] = old[if i > at { i } else { i - 1 }];
+        }
         self.truncate(self.len() - 1);
         removed
     }
@@ -121,22 +210,10 @@ impl Dims {
     /// Keeps the first `len` dimensions.
     #[inline]
     pub fn truncate(&mut self, len: usize) {
-        match &mut self.0 {
-            Repr::Inline { len: present, .. } if len < *present as usize => {
-                *present = Len::of(len).unwrap_or(*present);
-            }
-            Repr::Inline { .. } => {}
-            Repr::Heap(values) => values.truncate(len),
-        }
-    }
-
-    #[cold]
-    fn with_vec(&mut self, change: impl FnOnce(&mut Vec<i64>)) {
-        if let Repr::Inline { .. } = self.0 {
-            self.0 = Repr::Heap(self.to_vec());
-        }
-        if let Repr::Heap(values) = &mut self.0 {
-            change(values);
+        match (&mut self.more, Len::of(len)) {
+            (None, Some(len)) if (len as usize) < self.len as usize => self.len = len,
+            (None, _) => {}
+            (Some(more), _) => Arc::make_mut(more).truncate(len),
         }
     }
 }
@@ -153,9 +230,9 @@ impl Deref for Dims {
 
     #[inline]
     fn deref(&self) -> &[i64] {
-        match &self.0 {
-            Repr::Inline { len, values } => &values[..*len as usize],
-            Repr::Heap(values) => values,
+        match &self.more {
+            None => &self.values[..self.len as usize],
+            Some(more) => more,
         }
     }
 }
@@ -163,9 +240,9 @@ impl Deref for Dims {
 impl DerefMut for Dims {
     #[inline]
     fn deref_mut(&mut self) -> &mut [i64] {
-        match &mut self.0 {
-            Repr::Inline { len, values } => &mut values[..*len as usize],
-            Repr::Heap(values) => values,
+        match &mut self.more {
+            None => &mut self.values[..self.len as usize],
+            Some(more) => Arc::make_mut(more).as_mut_slice(),
         }
     }
 }
@@ -176,39 +253,15 @@ impl AsRef<[i64]> for Dims {
     }
 }
 
-impl Clone for Dims {
-    #[inline]
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-
-    /// In its place, where both are inline.
-    #[inline]
-    fn clone_from(&mut self, source: &Self) {
-        if let (Repr::Inline { len, values }, Repr::Inline { len: new_len, values: new }) =
-            (&mut self.0, &source.0)
-        {
-            (*len, *values) = (*new_len, *new);
-        } else {
-            *self = source.clone();
-        }
-    }
-}
-
 impl From<&[i64]> for Dims {
     #[inline]
     fn from(values: &[i64]) -> Self {
-        // Not by a call of `memcpy`, which takes longer than a few moves.
-        let (len, values) = match *values {
-            [] => (Len::Zero, [0; INLINE]),
-            [a] => (Len::One, [a, 0, 0, 0, 0]),
-            [a, b] => (Len::Two, [a, b, 0, 0, 0]),
-            [a, b, c] => (Len::Three, [a, b, c, 0, 0]),
-            [a, b, c, d] => (Len::Four, [a, b, c, d, 0]),
-            [a, b, c, d, e] => (Len::Five, [a, b, c, d, e]),
-            _ => return Self(Repr::Heap(values.to_vec())),
-        };
-        Self(Repr::Inline { len, values })
+        if values.len() > INLINE {
+            return Self::of_many(values.to_vec());
+        }
+        let mut dims = Self::new();
+        dims.assign(values);
+        dims
     }
 }
 
@@ -221,7 +274,7 @@ impl<const N: usize> From<[i64; N]> for Dims {
 
 impl From<Vec<i64>> for Dims {
     fn from(values: Vec<i64>) -> Self {
-        if values.len() > INLINE { Self(Repr::Heap(values)) } else { Self::from(&values[..]) }
+        if values.len() > INLINE { Self::of_many(values) } else { Self::from(&values[..]) }
     }
 }
 

@@ -1,10 +1,13 @@
-//! [`Geometry`]: where in which storage the elements of a tensor are.
+//! [`Geometry`]: where in which storage the elements of a tensor are. [`Snapshot`]: as it was at one moment.
+
+use std::ops::Deref;
 
 use c10_core::{MemoryFormat, ScalarType, Storage, bytes};
 
 use super::Dims;
 use crate::error::{Error, Result};
 use crate::shape;
+use crate::view::Strided;
 
 /// Sizes, strides and offset, the storage they are of, and what follows from them.
 ///
@@ -19,12 +22,70 @@ use crate::shape;
 #[derive(Clone, Debug)]
 pub(crate) struct Geometry {
     pub(crate) storage: Storage,
-    pub(crate) sizes: Dims,
-    pub(crate) strides: Dims,
-    pub(crate) storage_offset: i64,
+    pub(crate) strided: Strided,
     pub(crate) numel: i64,
     pub(crate) end_bytes: usize,
     pub(crate) flags: Flags,
+}
+
+impl Geometry {
+    /// Whether copies of it are [of few moves](Self::inline_copy).
+    #[inline]
+    pub(super) fn is_inline(&self) -> bool {
+        self.sizes.is_inline() && self.strides.is_inline()
+    }
+
+    /// A copy, of one whose dimensions are inline. It is always part of its caller, so that it is made where it stays.
+    #[inline(always)]
+    pub(super) fn inline_copy(&self) -> Self {
+        Self {
+            storage: self.storage.clone(),
+            strided: Strided {
+                sizes: self.sizes.inline_copy(),
+                strides: self.strides.inline_copy(),
+                storage_offset: self.storage_offset,
+            },
+            ..*self
+        }
+    }
+}
+
+impl Deref for Geometry {
+    type Target = Strided;
+
+    #[inline]
+    fn deref(&self) -> &Strided {
+        &self.strided
+    }
+}
+
+/// The geometry of a tensor as it was at one moment, in little room: almost none ever changes, so that it
+/// is a reference.
+#[derive(Debug)]
+pub(crate) enum Snapshot<'a> {
+    Unchanged(&'a Geometry),
+    Copied(Box<Geometry>),
+}
+
+impl Snapshot<'_> {
+    pub(crate) fn into_owned(self) -> Geometry {
+        match self {
+            Self::Unchanged(geometry) => geometry.clone(),
+            Self::Copied(geometry) => *geometry,
+        }
+    }
+}
+
+impl Deref for Snapshot<'_> {
+    type Target = Geometry;
+
+    #[inline]
+    fn deref(&self) -> &Geometry {
+        match self {
+            Self::Unchanged(geometry) => geometry,
+            Self::Copied(geometry) => geometry,
+        }
+    }
 }
 
 /// How many elements there are, and where the last one ends in the storage, in bytes (G2).
@@ -101,16 +162,6 @@ impl Extent {
         }
         Ok(extent)
     }
-
-    /// That of a tensor, whose storage must have its elements still.
-    #[inline]
-    pub(crate) fn of_all(geometry: &Geometry, dtype: ScalarType) -> Result<Self> {
-        let Geometry { storage, sizes, strides, storage_offset, numel, end_bytes, .. } = geometry;
-        if *end_bytes > storage.nbytes() {
-            return Err(out_of_bounds(*end_bytes, storage, sizes, strides, *storage_offset, dtype));
-        }
-        Ok(Self { numel: *numel, end_bytes: *end_bytes })
-    }
 }
 
 #[cold]
@@ -142,14 +193,15 @@ impl Flags {
     const CHANNELS_LAST_3D_CONTIGUOUS: u8 = 1 << 3;
     const PREFERS_CHANNELS_LAST: u8 = 1 << 4;
     const PREFERS_CHANNELS_LAST_3D: u8 = 1 << 5;
+    /// The strides are those of a new row-major tensor, of dimensions of size 1 too.
+    const CANONICAL: u8 = 1 << 6;
 
-    /// Those of no dimension.
-    const SCALAR: Self = Self(Self::CONTIGUOUS | Self::DENSE);
+    /// Those of row-major strides, of few dimensions.
+    const ROW_MAJOR: Self = Self(Self::CONTIGUOUS | Self::CANONICAL | Self::DENSE);
 
     #[inline]
     fn of(sizes: &[i64], strides: &[i64], numel: i64) -> Self {
-        let contiguous = shape::is_contiguous(sizes, strides, numel);
-        let mut flags = if contiguous { Self::CONTIGUOUS } else { 0 };
+        let mut flags = Self::in_order(sizes, strides, numel);
         if matches!(sizes.len(), 4 | 5) {
             flags |= Self::of_rank_4_or_5(sizes, strides);
         }
@@ -159,6 +211,31 @@ impl Flags {
             flags |= Self::DENSE;
         }
         Self(flags)
+    }
+
+    /// Row-major, whatever the strides of dimensions of size 1, without elements always; and whether the strides are
+    /// the canonical ones. `numel` is the product of the sizes.
+    #[inline]
+    fn in_order(sizes: &[i64], strides: &[i64], numel: i64) -> u8 {
+        if numel == 0 {
+            return if shape::is_canonical(sizes, strides) {
+                Self::CONTIGUOUS | Self::CANONICAL
+            } else {
+                Self::CONTIGUOUS
+            };
+        }
+        let (mut flags, mut expected) = (Self::CONTIGUOUS | Self::CANONICAL, 1_i64);
+        for (&size, &stride) in sizes.iter().zip(strides).rev() {
+            if stride != expected {
+                if size != 1 {
+                    return 0;
+                }
+                flags = Self::CONTIGUOUS;
+            }
+            // It is a part of `numel`.
+            expected = expected.wrapping_mul(size);
+        }
+        flags
     }
 
     fn of_rank_4_or_5(sizes: &[i64], strides: &[i64]) -> u8 {
@@ -181,16 +258,15 @@ impl Flags {
     #[inline]
     fn of_row_major(sizes: &[i64], strides: &[i64]) -> Self {
         match sizes.len() {
-            4 | 5 => Self(Self::CONTIGUOUS | Self::DENSE | Self::of_rank_4_or_5(sizes, strides)),
-            _ => Self::SCALAR,
+            4 | 5 => Self(Self::ROW_MAJOR.0 | Self::of_rank_4_or_5(sizes, strides)),
+            _ => Self::ROW_MAJOR,
         }
     }
 
     /// Those of the same elements in other dimensions, or in another order of them: whether they lie densely stays.
     #[inline]
     pub(crate) fn rearranged(self, sizes: &[i64], strides: &[i64], numel: i64) -> Self {
-        let contiguous = shape::is_contiguous(sizes, strides, numel);
-        let mut flags = self.0 & Self::DENSE | if contiguous { Self::CONTIGUOUS } else { 0 };
+        let mut flags = self.0 & Self::DENSE | Self::in_order(sizes, strides, numel);
         if matches!(sizes.len(), 4 | 5) {
             flags |= Self::of_rank_4_or_5(sizes, strides);
         }
@@ -206,6 +282,12 @@ impl Flags {
             _ => return false,
         };
         self.0 & flag != 0
+    }
+
+    /// The strides are those of a new row-major tensor, of dimensions of size 1 too.
+    #[inline]
+    pub(crate) fn is_canonical(self) -> bool {
+        self.0 & Self::CANONICAL != 0
     }
 
     #[inline]
@@ -255,21 +337,15 @@ impl Geometry {
     /// Of one element of no size at the storage's beginning: to be filled where it stays.
     #[inline(always)]
     pub(super) fn unfilled(storage: Storage) -> Self {
-        let (sizes, strides) = (Dims::new(), Dims::new());
-        Self { storage, sizes, strides, storage_offset: 0, numel: 1, end_bytes: 0, flags: Flags::SCALAR }
+        let strided = Strided { sizes: Dims::new(), strides: Dims::new(), storage_offset: 0 };
+        Self { storage, strided, numel: 1, end_bytes: 0, flags: Flags::ROW_MAJOR }
     }
 
     /// Fills it with elements of that extent in row-major order, from the storage's beginning on.
     #[inline(always)]
     pub(super) fn fill_row_major(&mut self, sizes: &[i64], extent: Extent) {
-        self.sizes.assign(sizes);
-        self.strides.assign(sizes);
-        let mut next = 1_i64;
-        for stride in self.strides.iter_mut().rev() {
-            let size = std::mem::replace(stride, next);
-            // It does not overflow, as the extent says.
-            next = next.wrapping_mul(size.max(1));
-        }
+        let Strided { sizes: own, strides, .. } = &mut self.strided;
+        Dims::fill_row_major(own, strides, sizes);
         (self.numel, self.end_bytes) = (extent.numel, extent.end_bytes);
         self.flags = Flags::of_row_major(&self.sizes, &self.strides);
     }
@@ -277,8 +353,7 @@ impl Geometry {
     /// Fills it with elements that lie, from the storage's beginning on, as those of a dense `like` do.
     #[inline(always)]
     pub(super) fn fill_like(&mut self, like: &Self, end_bytes: usize) {
-        self.sizes.clone_from(&like.sizes);
-        self.strides.clone_from(&like.strides);
+        (self.strided.sizes, self.strided.strides) = (like.sizes.clone(), like.strides.clone());
         (self.numel, self.end_bytes, self.flags) = (like.numel, end_bytes, like.flags);
     }
 
@@ -293,6 +368,76 @@ impl Geometry {
     ) -> Self {
         let flags = Flags::of(&sizes, &strides, extent.numel);
         let Extent { numel, end_bytes } = extent;
-        Self { storage, sizes, strides, storage_offset, numel, end_bytes, flags }
+        Self { storage, strided: Strided { sizes, strides, storage_offset }, numel, end_bytes, flags }
+    }
+
+    /// Whether the storage has the elements still.
+    ///
+    /// # Errors
+    /// When it has shrunk.
+    #[inline]
+    pub(crate) fn check_within(&self, dtype: ScalarType) -> Result<()> {
+        if self.end_bytes > self.storage.nbytes() {
+            let Strided { sizes, strides, storage_offset } = &self.strided;
+            return Err(out_of_bounds(self.end_bytes, &self.storage, sizes, strides, *storage_offset, dtype));
+        }
+        Ok(())
+    }
+
+    /// After the places changed: makes what follows from them, if they are within the storage.
+    #[inline]
+    pub(super) fn settle(&mut self, dtype: ScalarType) -> Result<()> {
+        let Strided { sizes, strides, storage_offset } = &self.strided;
+        let extent = Extent::within(&self.storage, sizes, strides, *storage_offset, dtype)?;
+        self.flags = Flags::of(sizes, strides, extent.numel);
+        (self.numel, self.end_bytes) = (extent.numel, extent.end_bytes);
+        Ok(())
+    }
+
+    /// As [`settle`](Self::settle), after the places became some of those that there were: no sum or product overflows
+    /// that did not before.
+    #[inline(always)]
+    pub(super) fn settle_part(&mut self, dtype: ScalarType) -> Result<()> {
+        let Strided { sizes, strides, storage_offset } = &self.strided;
+        let (mut numel, mut last) = (1_i64, *storage_offset);
+        for (&size, &stride) in sizes.iter().zip(strides) {
+            numel = numel.wrapping_mul(size);
+            last = last.wrapping_add(size.wrapping_sub(1).wrapping_mul(stride));
+        }
+        let end_bytes = last.wrapping_add(1).wrapping_mul(dtype.element_size() as i64) as usize;
+        // What is not as it should be is looked at again.
+        if numel == 0 || end_bytes > self.storage.nbytes() {
+            return self.settle(dtype);
+        }
+        debug_assert!(
+            Extent::of(sizes, strides, *storage_offset, dtype)
+                .is_ok_and(|extent| (extent.numel, extent.end_bytes) == (numel, end_bytes)),
+            "{:?} is no part of what there was",
+            self.strided
+        );
+        self.flags = Flags::of(sizes, strides, numel);
+        (self.numel, self.end_bytes) = (numel, end_bytes);
+        Ok(())
+    }
+
+    /// After the places changed, and are those of the same elements: how many there are and where they end needs no
+    /// second look.
+    #[inline(always)]
+    pub(crate) fn settle_rearranged(&mut self, dtype: ScalarType) {
+        let Strided { sizes, strides, storage_offset } = &self.strided;
+        debug_assert!(
+            Extent::of(sizes, strides, *storage_offset, dtype)
+                .is_ok_and(|here| (here.numel, here.end_bytes) == (self.numel, self.end_bytes)),
+            "{:?} is of other elements than before",
+            self.strided
+        );
+        self.flags = self.flags.rearranged(sizes, strides, self.numel);
+    }
+
+    /// As [`settle_rearranged`](Self::settle_rearranged), where the strides are row-major.
+    #[inline]
+    pub(crate) fn settle_row_major(&mut self) {
+        self.flags = Flags::of_row_major(&self.strided.sizes, &self.strided.strides);
+        debug_assert_eq!(self.flags, Flags::of(&self.sizes, &self.strides, self.numel), "{:?}", self.strided);
     }
 }

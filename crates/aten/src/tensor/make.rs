@@ -14,7 +14,7 @@ use super::{Dims, Tensor};
 use crate::dispatch::local::is_inference_mode;
 use crate::dispatch::{Backend, DispatchKey, DispatchKeySet, Functionality};
 use crate::error::{Error, ErrorKind, Result};
-use crate::shape;
+use crate::view::Strided;
 
 /// The dtype of a tensor made of numbers with a point: `float32`.
 ///
@@ -63,8 +63,7 @@ impl New {
 /// A tensor with unspecified values, with the sizes and strides of one that is dense. The strides of a
 /// contiguous one are the canonical ones.
 pub(crate) fn dense_like(like: &Geometry, dtype: ScalarType, device: Device) -> Result<Tensor> {
-    if like.flags.is_contiguous(MemoryFormat::Contiguous) && !shape::is_canonical(&like.sizes, &like.strides)
-    {
+    if like.flags.is_contiguous(MemoryFormat::Contiguous) && !like.flags.is_canonical() {
         return New::contiguous(like.sizes.clone(), dtype, device).make();
     }
     let bytes = usize::try_from(like.numel).ok().and_then(|n| n.checked_mul(dtype.element_size()));
@@ -156,9 +155,9 @@ impl Tensor {
     /// in place\] in `c10_core::shared`.
     #[inline(always)]
     fn filled(storage: Storage, dtype: ScalarType, device: Device, fill: impl FnOnce(&mut Geometry)) -> Self {
-        let mut tensor = Self::made_of(|| Geometry::unfilled(storage), dtype, device, Self::keys_of(device));
-        fill(Shared::get_mut(&mut tensor.0).expect("nobody else has a handle yet").first_mut());
-        tensor
+        let keys = Self::keys_of(device);
+        let make = || TensorImpl::new(Geometry::unfilled(storage), dtype, device, keys);
+        Self(Shared::new_with(make, |tensor| fill(tensor.first_mut())).0)
     }
 
     /// Another tensor on the storage of this one, with its dtype and keys: a view. It must be within the
@@ -168,13 +167,77 @@ impl Tensor {
         let own = self.geometry();
         let extent = Extent::within(&own.storage, &sizes, &strides, storage_offset, self.dtype())?;
         let geometry = || Geometry::of_extent(own.storage.clone(), sizes, strides, storage_offset, extent);
-        Ok(self.viewed(geometry))
+        Ok(Self::made_of(geometry, self.dtype(), self.device(), self.key_set()))
     }
 
-    /// A view with the geometry that `geometry` makes.
+    /// The view with the places that `change` makes of this tensor's own. They must be within the storage.
     #[inline(always)]
-    pub(crate) fn viewed(&self, geometry: impl FnOnce() -> Geometry) -> Self {
-        Self::made_of(geometry, self.dtype(), self.device(), self.key_set())
+    pub(crate) fn viewed(&self, change: impl FnOnce(&mut Strided) -> Result<()>) -> Result<Self> {
+        self.changed_copy(|geometry, _| {
+            change(&mut geometry.strided)?;
+            geometry.settle(self.dtype())
+        })
+    }
+
+    /// As [`viewed`](Self::viewed), of some of the tensor's places.
+    #[inline(always)]
+    pub(crate) fn part(&self, change: impl FnOnce(&mut Strided) -> Result<()>) -> Result<Self> {
+        self.changed_copy(|geometry, _| {
+            change(&mut geometry.strided)?;
+            geometry.settle_part(self.dtype())
+        })
+    }
+
+    /// The view with what `change` makes of this tensor's geometry, which it is given too: one of the same elements.
+    #[inline(always)]
+    pub(crate) fn rearranged(
+        &self,
+        change: impl FnOnce(&mut Geometry, &Geometry) -> Result<()>,
+    ) -> Result<Self> {
+        self.changed_copy(|geometry, own| {
+            own.check_within(self.dtype())?;
+            change(geometry, own)
+        })
+    }
+
+    /// As [`rearranged`](Self::rearranged), of what `change` makes of the places.
+    #[inline(always)]
+    pub(crate) fn reordered(&self, change: impl FnOnce(&mut Strided) -> Result<()>) -> Result<Self> {
+        self.rearranged(|geometry, _| {
+            change(&mut geometry.strided)?;
+            geometry.settle_rearranged(self.dtype());
+            Ok(())
+        })
+    }
+
+    #[inline(always)]
+    fn changed_copy(&self, change: impl FnOnce(&mut Geometry, &Geometry) -> Result<()>) -> Result<Self> {
+        match self.as_impl().unchanged() {
+            Some(own) if own.is_inline() => self.copy_of(own, || own.inline_copy(), change),
+            _ => self.copy_of_unusual(change),
+        }
+    }
+
+    #[cold]
+    fn copy_of_unusual(&self, change: impl FnOnce(&mut Geometry, &Geometry) -> Result<()>) -> Result<Self> {
+        let own = self.geometry();
+        self.copy_of(&own, || own.clone(), change)
+    }
+
+    /// Another tensor with a copy of the geometry, changed in the place where it stays: see Note \[Made in place\] in
+    /// `c10_core::shared`.
+    #[inline(always)]
+    fn copy_of(
+        &self,
+        own: &Geometry,
+        copy: impl FnOnce() -> Geometry,
+        change: impl FnOnce(&mut Geometry, &Geometry) -> Result<()>,
+    ) -> Result<Self> {
+        let (copy, result) = Shared::new_with(
+            || TensorImpl::new(copy(), self.dtype(), self.device(), self.key_set()),
+            |copy| change(copy.first_mut(), own),
+        );
+        result.map(|()| Self(copy))
     }
 
     /// A number as a tensor, of the widest dtype of its kind, that gives way to others in type promotion

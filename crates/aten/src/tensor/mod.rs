@@ -20,7 +20,6 @@ mod methods;
 mod operators;
 
 use std::any::Any;
-use std::borrow::Cow;
 use std::fmt;
 
 use c10_core::shared::{Shared, WeakShared};
@@ -37,10 +36,11 @@ pub use nested::Nested;
 pub use options::TensorOptions;
 
 pub(crate) use access::{Fresh, Plain, Read, Write, access, check_end, for_words};
-pub(crate) use geometry::{Extent, Geometry};
+pub(crate) use geometry::{Geometry, Snapshot};
 pub(crate) use make::{New, default_dtype, dense_like};
 use tensor_impl::TensorImpl;
 
+use crate::dispatch::local::view_mark;
 use crate::dispatch::{DispatchKey, DispatchKeySet};
 
 /// An n-dimensional array of one dtype on one device: a shared handle, one pointer wide (`at::Tensor`).
@@ -59,7 +59,7 @@ pub struct WeakTensor(WeakShared<TensorImpl>);
 impl Tensor {
     /// Sizes, strides, offset and storage, as they are at this moment.
     #[inline]
-    pub(crate) fn geometry(&self) -> Cow<'_, Geometry> {
+    pub(crate) fn geometry(&self) -> Snapshot<'_> {
         self.0.geometry()
     }
 
@@ -83,7 +83,7 @@ impl Tensor {
     /// Whether the sizes are these.
     #[inline]
     pub fn has_sizes(&self, sizes: &[i64]) -> bool {
-        self.geometry().sizes[..] == *sizes
+        self.geometry().sizes == *sizes
     }
 
     /// The number of dimensions (`dim`).
@@ -208,12 +208,12 @@ impl Tensor {
     /// What an autograd crate keeps with the tensor, if it keeps anything.
     #[inline]
     pub fn autograd_meta(&self) -> Option<&dyn AutogradMeta> {
-        self.0.autograd().get().map(|meta| &**meta)
+        self.0.autograd()
     }
 
     /// What an autograd crate keeps with the tensor; `make` gives it the first time.
     pub fn autograd_meta_or_init(&self, make: impl FnOnce() -> Box<dyn AutogradMeta>) -> &dyn AutogradMeta {
-        &**self.0.autograd().get_or_init(make)
+        self.0.autograd_or_init(make)
     }
 
     /// Keeps what `make` gives with a tensor that was just made: whether this is the only handle, and nothing is kept.
@@ -221,6 +221,13 @@ impl Tensor {
     #[inline]
     pub fn set_autograd_meta(&mut self, make: impl FnOnce() -> Box<dyn AutogradMeta>) -> bool {
         Shared::get_mut(&mut self.0).is_some_and(|this| this.set_autograd(make))
+    }
+
+    /// Whether an autograd crate keeps anything with the tensor or with what it is a view of. Of a call where no tensor
+    /// is followed no gradient can be wanted.
+    #[inline]
+    pub fn is_followed(&self) -> bool {
+        self.autograd_meta().is_some() || self.view_base().is_some_and(|base| base.autograd_meta().is_some())
     }
 
     /// The tensor that this one is a view of, and is no view itself, if an autograd crate has
@@ -244,6 +251,7 @@ impl Tensor {
 
     /// Says that the tensor is a view of `base`, and how it was made. For autograd crates, of tensors that were
     /// just made: whether this is the only handle, and anything was done.
+    #[inline]
     pub fn set_view_base(&mut self, base: Self, mark: u8) -> bool {
         let Some(this) = Shared::get_mut(&mut self.0) else { return false };
         this.view_version = this.geometry().storage.version();
@@ -251,9 +259,25 @@ impl Tensor {
         true
     }
 
+    /// The tensor, which was just made as a view of `of`, marked as such where its kernel was called with `keys` of
+    /// autograd: see Note [Calls that nobody follows].
+    #[inline(always)]
+    pub(crate) fn linked_to(mut self, of: &Self, keys: DispatchKeySet) -> Self {
+        if !(keys & DispatchKeySet::AUTOGRAD).is_empty() {
+            self.link_to(of);
+        }
+        self
+    }
+
+    #[inline]
+    fn link_to(&mut self, of: &Self) {
+        let mark = view_mark().max(of.view_mark());
+        self.set_view_base(of.view_base().unwrap_or(of).clone(), mark);
+    }
+
     /// What an out-of-tree backend keeps with the tensor, if it keeps anything.
     pub fn backend_data(&self) -> Option<&(dyn Any + Send + Sync)> {
-        self.0.backend_data().get().map(|data| &**data)
+        self.0.backend_data()
     }
 
     /// What an out-of-tree backend keeps with the tensor; `make` gives it the first time.
@@ -261,7 +285,7 @@ impl Tensor {
         &self,
         make: impl FnOnce() -> Box<dyn Any + Send + Sync>,
     ) -> &(dyn Any + Send + Sync) {
-        &**self.0.backend_data().get_or_init(make)
+        self.0.backend_data_or_init(make)
     }
 }
 

@@ -4,7 +4,7 @@
 //! - `dtype`, `device`, `keys`, `is_wrapped_number`, `view_*` never change once there are two
 //!   handles.
 //! - `first` is the geometry that the tensor was made with. It never changes either, so that it is read with
-//!   no lock. The first change (`resize_`, `set_`, `transpose_` and kin) puts a copy in `changed`, and from
+//!   no lock. The first change (`resize_`, `set_`, `transpose_` and kin) puts a copy in `Rare::changed`, and from
 //!   then on that one counts, under its lock: the *geometry lock*. It is taken before any access to a
 //!   storage, and nothing is called under it.
 //! - The version counter is the storage's, which all views share; it is bumped under exclusive access.
@@ -15,22 +15,23 @@
 //! copy, and they keep a handle on the storage they were made with until they end.
 
 use std::any::Any;
-use std::borrow::Cow;
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use c10_core::{Device, ScalarType};
 
 use super::Tensor;
 use super::autograd_seam::AutogradMeta;
-use super::geometry::Geometry;
+use super::geometry::{Geometry, Snapshot};
 use crate::dispatch::DispatchKeySet;
 use crate::error::Result;
 
 pub(crate) struct TensorImpl {
     first: Geometry,
-    changed: OnceLock<Box<RwLock<Geometry>>>,
-    autograd: OnceLock<Box<dyn AutogradMeta>>,
-    backend_data: OnceLock<Box<dyn Any + Send + Sync>>,
+    /// What an autograd crate gave the tensor when it was just made, and nobody could meet it: a `OnceLock` takes two
+    /// atomic operations to fill.
+    autograd: Option<Box<dyn AutogradMeta>>,
+    /// Shared with nobody: the end of an `Arc` is a call out of the way, that of a `Box` is in it.
+    rare: OnceLock<Arc<Rare>>,
     pub(super) keys: DispatchKeySet,
     pub(super) device: Device,
     pub(super) dtype: ScalarType,
@@ -43,19 +44,27 @@ pub(crate) struct TensorImpl {
     pub(super) view_base: Option<Tensor>,
 }
 
+/// What few tensors have.
+#[derive(Default)]
+struct Rare {
+    changed: OnceLock<RwLock<Geometry>>,
+    /// What an autograd crate keeps with the tensor, given later than when it was made.
+    autograd: OnceLock<Box<dyn AutogradMeta>>,
+    backend_data: OnceLock<Box<dyn Any + Send + Sync>>,
+}
+
 // Note [Size of TensorImpl]
-// Two lists of up to five numbers inline are 96 bytes, as in PyTorch's 176; the rest is what follows from them
-// and is read by every operator, and one pointer-sized slot for each of the things that few tensors have.
-const _: () = assert!(size_of::<TensorImpl>() <= 232, "TensorImpl has grown: see Note [Size of TensorImpl]");
+// Two lists of up to five numbers inline are 112 bytes, of PyTorch's 176 they are 96; the rest is what follows from
+// them and is read by every operator, a place for autograd, and one for all that few tensors have.
+const _: () = assert!(size_of::<TensorImpl>() <= 216, "TensorImpl has grown: see Note [Size of TensorImpl]");
 
 impl TensorImpl {
     #[inline(always)]
     pub(super) fn new(geometry: Geometry, dtype: ScalarType, device: Device, keys: DispatchKeySet) -> Self {
         Self {
             first: geometry,
-            changed: OnceLock::new(),
-            autograd: OnceLock::new(),
-            backend_data: OnceLock::new(),
+            autograd: None,
+            rare: OnceLock::new(),
             keys,
             device,
             dtype,
@@ -68,15 +77,38 @@ impl TensorImpl {
 
     /// The geometry now.
     #[inline]
-    pub(crate) fn geometry(&self) -> Cow<'_, Geometry> {
-        match self.changed.get() {
-            None => Cow::Borrowed(&self.first),
-            Some(changed) => Cow::Owned(changed.read().unwrap_or_else(PoisonError::into_inner).clone()),
+    pub(crate) fn geometry(&self) -> Snapshot<'_> {
+        match self.unchanged() {
+            Some(geometry) => Snapshot::Unchanged(geometry),
+            None => Snapshot::Copied(self.copied()),
         }
     }
 
-    /// The geometry of a tensor that was just made, to be changed before anybody sees it.
+    /// The geometry, if it is the first still.
     #[inline]
+    pub(crate) fn unchanged(&self) -> Option<&Geometry> {
+        match self.changed() {
+            None => Some(&self.first),
+            Some(_) => None,
+        }
+    }
+
+    #[inline]
+    fn changed(&self) -> Option<&RwLock<Geometry>> {
+        self.rare.get().and_then(|rare| rare.changed.get())
+    }
+
+    /// A copy of the geometry now.
+    #[cold]
+    pub(super) fn copied(&self) -> Box<Geometry> {
+        Box::new(match self.changed() {
+            None => self.first.clone(),
+            Some(changed) => changed.read().unwrap_or_else(PoisonError::into_inner).clone(),
+        })
+    }
+
+    /// The geometry of a tensor that was just made, to be changed before anybody sees it.
+    #[inline(always)]
     pub(super) fn first_mut(&mut self) -> &mut Geometry {
         &mut self.first
     }
@@ -84,7 +116,7 @@ impl TensorImpl {
     /// Puts what `change` makes of the geometry in its place, under the geometry lock. On an error it stays.
     /// `change` calls no operator, allocator or hook.
     pub(crate) fn change_geometry(&self, change: impl FnOnce(&Geometry) -> Result<Geometry>) -> Result<()> {
-        let changed = self.changed.get_or_init(|| Box::new(RwLock::new(self.first.clone())));
+        let changed = self.rare().changed.get_or_init(|| RwLock::new(self.first.clone()));
         let mut geometry = changed.write().unwrap_or_else(PoisonError::into_inner);
         let new = change(&geometry)?;
         let old = std::mem::replace(&mut *geometry, new);
@@ -96,7 +128,7 @@ impl TensorImpl {
 
     /// Whether there are handles on the storage besides this tensor's own. Stale at once.
     pub(crate) fn shares_storage(&self) -> bool {
-        let Some(changed) = self.changed.get() else { return self.first.storage.use_count() > 1 };
+        let Some(changed) = self.changed() else { return self.first.storage.use_count() > 1 };
         let changed = changed.read().unwrap_or_else(PoisonError::into_inner);
         let own = if changed.storage.is_same(&self.first.storage) { 2 } else { 1 };
         changed.storage.use_count() > own
@@ -105,7 +137,7 @@ impl TensorImpl {
     /// The bytes of the storage, if nobody else has it and it is still the first.
     #[inline]
     pub(super) fn unique_bytes(&mut self) -> Option<&mut [u8]> {
-        if self.changed.get().is_some() {
+        if self.changed().is_some() {
             return None;
         }
         self.first.storage.unique_bytes()
@@ -114,19 +146,41 @@ impl TensorImpl {
     /// Fills the place of the autograd crate, if it is empty.
     #[inline]
     pub(super) fn set_autograd(&mut self, make: impl FnOnce() -> Box<dyn AutogradMeta>) -> bool {
-        let is_empty = self.autograd.get().is_none();
+        let is_empty = self.autograd().is_none();
         if is_empty {
-            self.autograd = OnceLock::from(make());
+            self.autograd = Some(make());
         }
         is_empty
     }
 
     #[inline]
-    pub(crate) fn autograd(&self) -> &OnceLock<Box<dyn AutogradMeta>> {
-        &self.autograd
+    pub(crate) fn autograd(&self) -> Option<&dyn AutogradMeta> {
+        match &self.autograd {
+            Some(first) => Some(&**first),
+            None => self.rare.get()?.autograd.get().map(|later| &**later),
+        }
     }
 
-    pub(crate) fn backend_data(&self) -> &OnceLock<Box<dyn Any + Send + Sync>> {
-        &self.backend_data
+    pub(crate) fn autograd_or_init(&self, make: impl FnOnce() -> Box<dyn AutogradMeta>) -> &dyn AutogradMeta {
+        match &self.autograd {
+            Some(first) => &**first,
+            None => &**self.rare().autograd.get_or_init(make),
+        }
+    }
+
+    pub(crate) fn backend_data(&self) -> Option<&(dyn Any + Send + Sync)> {
+        self.rare.get()?.backend_data.get().map(|data| &**data)
+    }
+
+    pub(crate) fn backend_data_or_init(
+        &self,
+        make: impl FnOnce() -> Box<dyn Any + Send + Sync>,
+    ) -> &(dyn Any + Send + Sync) {
+        &**self.rare().backend_data.get_or_init(make)
+    }
+
+    #[cold]
+    fn rare(&self) -> &Rare {
+        self.rare.get_or_init(Arc::default)
     }
 }

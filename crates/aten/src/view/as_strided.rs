@@ -2,16 +2,15 @@
 
 use super::Strided;
 use crate::error::{Error, Result};
-use crate::tensor::Dims;
 
 impl Strided {
     /// `as_strided`. The offset is one in the storage; without it, it stays.
     pub(crate) fn restrided(
-        self,
+        &mut self,
         sizes: &[i64],
         strides: &[i64],
         storage_offset: Option<i64>,
-    ) -> Result<Self> {
+    ) -> Result<()> {
         if sizes.len() != strides.len() {
             return Err(Error::shape("mismatch in length of strides and shape"));
         }
@@ -24,6 +23,9 @@ impl Strided {
         if storage_offset < 0 {
             return Err(Error::shape(format!("Tensor: invalid storage offset {storage_offset}")));
         }
-        Ok(Self { sizes: Dims::from(sizes), strides: Dims::from(strides), storage_offset })
+        self.sizes.assign(sizes);
+        self.strides.assign(strides);
+        self.storage_offset = storage_offset;
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@ use crate::shape::wrap_dim;
 impl Strided {
     /// The diagonal of two dimensions, as the last dimension (`diagonal`). A positive offset lies above the
     /// main diagonal.
-    pub(crate) fn diagonal(mut self, offset: i64, dim1: i64, dim2: i64) -> Result<Self> {
+    pub(crate) fn diagonal(&mut self, offset: i64, dim1: i64, dim2: i64) -> Result<()> {
         let (row, column) = (wrap_dim(dim1, self.rank())?, wrap_dim(dim2, self.rank())?);
         if row == column {
             return Err(Error::invalid_argument(format!(
@@ -28,6 +28,6 @@ impl Strided {
         self.remove(row.min(column));
         self.sizes.push(length);
         self.strides.push(stride);
-        Ok(self)
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@ use crate::tensor::Dims;
 
 impl Strided {
     /// `expand`: dimensions of size 1, and new leading ones, take any size. -1 keeps a size.
-    pub(crate) fn expand(self, sizes: &[i64]) -> Result<Self> {
+    pub(crate) fn expand(&mut self, sizes: &[i64]) -> Result<()> {
         let Some(lead) = sizes.len().checked_sub(self.rank()) else {
             return Err(Error::shape(format!(
                 "expand: the number of sizes provided ({}) must be greater or equal to the number of dimensions in \
@@ -46,6 +46,7 @@ impl Strided {
                 }
             };
         }
-        Ok(Self { sizes: new_sizes, strides: new_strides, storage_offset: self.storage_offset })
+        (self.sizes, self.strides) = (new_sizes, new_strides);
+        Ok(())
     }
 }

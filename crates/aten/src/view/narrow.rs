@@ -7,8 +7,8 @@ use crate::shape::wrap_dim;
 impl Strided {
     /// `slice`: from `start` to before `end` by `step`, each counted from the end if negative, and cut to what
     /// is there.
-    #[inline]
-    pub(crate) fn slice(mut self, dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<Self> {
+    #[inline(always)]
+    pub(crate) fn slice(&mut self, dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<()> {
         if self.rank() == 0 {
             return Err(Error::index("slice() cannot be applied to a 0-dim tensor."));
         }
@@ -24,19 +24,20 @@ impl Strided {
         self.stretch(step, dim)?;
         let length = end - start;
         self.sizes[dim] = length / step + i64::from(length % step != 0);
-        Ok(self)
+        Ok(())
     }
 
     /// `narrow`: `length` places from `start`, which must be there.
-    pub(crate) fn narrow(mut self, dim: i64, start: i64, length: i64) -> Result<Self> {
+    pub(crate) fn narrow(&mut self, dim: i64, start: i64, length: i64) -> Result<()> {
         let (dim, start) = narrowed(&self.sizes, dim, start, length)?;
         self.advance(start, dim)?;
         self.sizes[dim] = length;
-        Ok(self)
+        Ok(())
     }
 }
 
 /// The dimension and the first place of a `narrow`, both counted from the front, if all its places are there.
+#[inline]
 pub(crate) fn narrowed(sizes: &[i64], dim: i64, start: i64, length: i64) -> Result<(usize, i64)> {
     if sizes.is_empty() {
         return Err(Error::shape("narrow() cannot be applied to a 0-dim tensor."));
@@ -47,16 +48,24 @@ pub(crate) fn narrowed(sizes: &[i64], dim: i64, start: i64, length: i64) -> Resu
     let dim = wrap_dim(dim, sizes.len())?;
     let size = sizes[dim];
     if start < -size || start > size {
-        return Err(Error::index(format!(
-            "start out of range (expected to be in range of [{}, {size}], but got {start})",
-            -size
-        )));
+        return Err(no_such_start(start, size));
     }
     let start = if start < 0 { start + size } else { start };
     if length > size - start {
-        return Err(Error::shape(format!(
-            "start ({start}) + length ({length}) exceeds dimension size ({size})."
-        )));
+        return Err(too_long(start, length, size));
     }
     Ok((dim, start))
+}
+
+#[cold]
+fn no_such_start(start: i64, size: i64) -> Error {
+    Error::index(format!(
+        "start out of range (expected to be in range of [{}, {size}], but got {start})",
+        -size
+    ))
+}
+
+#[cold]
+fn too_long(start: i64, length: i64, size: i64) -> Error {
+    Error::shape(format!("start ({start}) + length ({length}) exceeds dimension size ({size})."))
 }

@@ -8,7 +8,7 @@ use crate::shape::wrap_dim;
 
 impl Strided {
     /// `permute`: the dimension `dims[i]` becomes the `i`th.
-    pub(crate) fn permute(self, dims: &[i64]) -> Result<Self> {
+    pub(crate) fn permute(&mut self, dims: &[i64]) -> Result<()> {
         if dims.len() != self.rank() {
             return Err(Error::shape(format!(
                 "permute: number of dimensions in the tensor input does not match the length of the desired ordering \
@@ -25,24 +25,25 @@ impl Strided {
             }
             order.push(dim);
         }
-        Ok(self.in_order(&order))
+        *self = self.in_order(&order);
+        Ok(())
     }
 
     /// `transpose`: two dimensions change places. A 0-dim tensor has one dimension to change with itself.
-    #[inline]
-    pub(crate) fn transpose(mut self, dim0: i64, dim1: i64) -> Result<Self> {
+    #[inline(always)]
+    pub(crate) fn transpose(&mut self, dim0: i64, dim1: i64) -> Result<()> {
         let (a, b) = (wrap_dim(dim0, self.rank())?, wrap_dim(dim1, self.rank())?);
         if a != b {
             self.sizes.swap(a, b);
             self.strides.swap(a, b);
         }
-        Ok(self)
+        Ok(())
     }
 
     /// `t`: a matrix transposed; fewer dimensions stay.
-    pub(crate) fn t(self) -> Result<Self> {
+    pub(crate) fn t(&mut self) -> Result<()> {
         match self.rank() {
-            0 | 1 => Ok(self),
+            0 | 1 => Ok(()),
             2 => self.transpose(0, 1),
             rank => {
                 Err(Error::shape(format!("t() expects a tensor with <= 2 dimensions, but self is {rank}D")))

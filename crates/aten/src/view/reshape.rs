@@ -1,31 +1,54 @@
 //! The same elements in another shape.
 
+use c10_core::ScalarType;
+
 use super::Strided;
 use crate::error::{Error, ErrorKind, Result};
-use crate::shape::{contiguous_strides, infer_size, is_canonical, strides_in_shape, wrap_dim};
-use crate::tensor::Dims;
+use crate::shape::{infer_size, strides_in_shape, wrap_dim};
+use crate::tensor::{Dims, Geometry};
+
+impl Geometry {
+    /// `view`: another shape on the elements of `own`, where their places allow it.
+    #[inline(always)]
+    pub(crate) fn reshaped(&mut self, own: &Self, shape: &[i64], dtype: ScalarType) -> Result<()> {
+        if own.flags.is_canonical() && self.strided.row_major(shape, own.numel) {
+            self.settle_row_major();
+            return Ok(());
+        }
+        self.strided.split_or_joined(own, shape)?;
+        self.settle_rearranged(dtype);
+        Ok(())
+    }
+}
 
 impl Strided {
-    /// `view`: another shape on the same elements, where their places allow it.
+    /// Takes a shape of few dimensions that holds just so many elements, and leaves nothing open; it says whether it
+    /// is one, and is left in some state if not.
     #[inline]
-    pub(crate) fn reshaped(self, shape: &[i64], numel: i64) -> Result<Self> {
-        let sizes = infer_size(shape, numel)?;
-        if numel > 0 && is_canonical(&self.sizes, &self.strides) {
-            let strides = contiguous_strides(&sizes)?;
-            return Ok(Self { sizes, strides, storage_offset: self.storage_offset });
+    fn row_major(&mut self, shape: &[i64], numel: i64) -> bool {
+        let Some(sizes) = self.sizes.inline_for(shape.len()) else { return false };
+        let Some(strides) = self.strides.inline_for(shape.len()) else { return false };
+        let (mut product, mut is_plain) = (1_i64, true);
+        for ((to, stride), &size) in sizes.iter_mut().zip(strides).zip(shape).rev() {
+            (*to, *stride) = (size, product);
+            let (next, overflows) = product.overflowing_mul(size);
+            is_plain &= size > 0 && !overflows;
+            product = next;
         }
-        self.split_or_joined(sizes)
+        is_plain && product == numel
     }
 
     #[inline(never)]
-    fn split_or_joined(self, sizes: Dims) -> Result<Self> {
-        match strides_in_shape(&self.sizes, &self.strides, &sizes) {
-            Some(strides) => Ok(Self { sizes, strides, storage_offset: self.storage_offset }),
-            None => Err(Error::shape(
+    fn split_or_joined(&mut self, own: &Geometry, shape: &[i64]) -> Result<()> {
+        let sizes = infer_size(shape, own.numel)?;
+        let Some(strides) = strides_in_shape(&own.sizes, &own.strides, &sizes) else {
+            return Err(Error::shape(
                 "view size is not compatible with input tensor's size and stride (at least one dimension spans \
                  across two contiguous subspaces). Use .reshape(...) instead.",
-            )),
-        }
+            ));
+        };
+        (self.sizes, self.strides) = (sizes, strides);
+        Ok(())
     }
 }
 

@@ -7,8 +7,8 @@ use crate::shape::{wrap_dim, wrap_dims};
 
 impl Strided {
     /// `select`: the place `index` of `dim`, counted from the end if negative.
-    #[inline]
-    pub(crate) fn select(mut self, dim: i64, index: i64) -> Result<Self> {
+    #[inline(always)]
+    pub(crate) fn select(&mut self, dim: i64, index: i64) -> Result<()> {
         if self.rank() == 0 {
             return Err(Error::index("select() cannot be applied to a 0-dim tensor."));
         }
@@ -19,7 +19,7 @@ impl Strided {
         }
         self.advance(if index < 0 { index + size } else { index }, dim)?;
         self.remove(dim);
-        Ok(self)
+        Ok(())
     }
 
     #[cold]
@@ -31,17 +31,16 @@ impl Strided {
     }
 
     /// `squeeze` of all dimensions.
-    pub(crate) fn squeeze(mut self) -> Self {
+    pub(crate) fn squeeze(&mut self) {
         for dim in (0..self.rank()).rev() {
             if self.sizes[dim] == 1 {
                 self.remove(dim);
             }
         }
-        self
     }
 
     /// `squeeze` of some dimensions, those of them that have size 1.
-    pub(crate) fn squeeze_dims(mut self, dims: &[i64]) -> Result<Self> {
+    pub(crate) fn squeeze_dims(&mut self, dims: &[i64]) -> Result<()> {
         let mut dims = wrap_dims(dims, self.rank())?;
         dims.sort_unstable();
         for &dim in dims.iter().rev() {
@@ -49,11 +48,11 @@ impl Strided {
                 self.remove(dim);
             }
         }
-        Ok(self)
+        Ok(())
     }
 
     /// `unsqueeze`: a dimension of size 1 before `dim`.
-    pub(crate) fn unsqueeze(mut self, dim: i64) -> Result<Self> {
+    pub(crate) fn unsqueeze(&mut self, dim: i64) -> Result<()> {
         let dim = wrap_dim(dim, self.rank() + 1)?;
         let stride = match self.sizes.get(dim) {
             Some(size) => size.checked_mul(self.strides[dim]).ok_or_else(overflowed)?,
@@ -61,6 +60,6 @@ impl Strided {
         };
         self.sizes.insert(dim, 1);
         self.strides.insert(dim, stride);
-        Ok(self)
+        Ok(())
     }
 }

@@ -1,9 +1,10 @@
-//! [`Strided`]: where the elements of a view are to be.
+//! [`Strided`]: where the elements of a tensor are in its storage.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::tensor::{Dims, Extent, Geometry, Tensor};
+use crate::tensor::{Dims, Geometry, Tensor};
 
-/// Sizes, strides and offset of a view before it is one.
+/// Sizes, strides and offset: of a tensor, or of a view before it is one. What makes a view of them changes them in
+/// place, and leaves them in some state where it returns an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Strided {
     pub(crate) sizes: Dims,
@@ -15,16 +16,7 @@ impl Strided {
     /// Those of a tensor.
     #[inline]
     pub(crate) fn of(tensor: &Tensor) -> Self {
-        Self::of_geometry(&tensor.geometry())
-    }
-
-    #[inline(always)]
-    fn of_geometry(geometry: &Geometry) -> Self {
-        Self {
-            sizes: geometry.sizes.clone(),
-            strides: geometry.strides.clone(),
-            storage_offset: geometry.storage_offset,
-        }
+        tensor.geometry().strided.clone()
     }
 
     /// The view of `tensor` with them.
@@ -33,41 +25,12 @@ impl Strided {
         tensor.view_of(self.sizes, self.strides, self.storage_offset)
     }
 
-    /// The view of `tensor` with what `change` makes of its dimensions and the number of its elements. They are all of
-    /// the tensor's: how many there are and where they end needs no second look.
-    #[inline(always)]
-    pub(crate) fn rearranged(
-        tensor: &Tensor,
-        change: impl FnOnce(Self, i64) -> Result<Self>,
-    ) -> Result<Tensor> {
-        let own = tensor.geometry();
-        let Self { sizes, strides, storage_offset } = change(Self::of_geometry(&own), own.numel)?;
-        let extent = Extent::of_all(&own, tensor.dtype())?;
-        debug_assert!(
-            Extent::of(&sizes, &strides, storage_offset, tensor.dtype()).is_ok_and(|here| (
-                here.numel,
-                here.end_bytes
-            ) == (
-                extent.numel,
-                extent.end_bytes
-            )),
-            "{sizes:?} with {strides:?} are other elements than those of {tensor:?}"
-        );
-        Ok(tensor.viewed(|| Geometry {
-            flags: own.flags.rearranged(&sizes, &strides, extent.numel),
-            storage: own.storage.clone(),
-            sizes,
-            strides,
-            storage_offset,
-            numel: extent.numel,
-            end_bytes: extent.end_bytes,
-        }))
-    }
-
     /// Gives `tensor` the places that `change` makes of its own, within the storage. On an error it stays.
-    pub(crate) fn change(tensor: &Tensor, change: impl FnOnce(Self) -> Result<Self>) -> Result<()> {
+    pub(crate) fn change(tensor: &Tensor, change: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         tensor.as_impl().change_geometry(|geometry| {
-            let Self { sizes, strides, storage_offset } = change(Self::of_geometry(geometry))?;
+            let mut new = geometry.strided.clone();
+            change(&mut new)?;
+            let Self { sizes, strides, storage_offset } = new;
             Geometry::new(geometry.storage.clone(), sizes, strides, storage_offset, tensor.dtype())
         })?;
         tensor.geometry().storage.bump_version();

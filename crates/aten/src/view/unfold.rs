@@ -6,7 +6,7 @@ use crate::shape::wrap_dim;
 
 impl Strided {
     /// `unfold`: each window of `size` places, `step` apart; the place in the window is a new last dimension.
-    pub(crate) fn unfold(mut self, dimension: i64, size: i64, step: i64) -> Result<Self> {
+    pub(crate) fn unfold(&mut self, dimension: i64, size: i64, step: i64) -> Result<()> {
         let dim = wrap_dim(dimension, self.rank())?;
         let (places, stride) = match self.sizes.get(dim) {
             Some(&places) => (places, self.strides[dim]),
@@ -29,6 +29,6 @@ impl Strided {
         }
         self.sizes.push(size);
         self.strides.push(stride);
-        Ok(self)
+        Ok(())
     }
 }

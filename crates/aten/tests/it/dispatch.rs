@@ -1,12 +1,15 @@
 //! The dispatcher: what is registered, in every order, and what a call finds.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use aten::dispatch::local::{AutoDispatchBelowAutograd, ExcludeDispatchKeyGuard, IncludeDispatchKeyGuard};
 use aten::dispatch::{
-    DispatchKey, DispatchKeySet, Dispatcher, IntoKernel, Kernel, Library, Op, OperatorHandle, Stack, Value,
+    Arguments, Around, DispatchKey, DispatchKeySet, Dispatcher, IntoKernel, Kernel, Library, Op,
+    OperatorHandle, Stack, Value,
 };
+use aten::tensor::AutogradMeta;
 use aten::{ErrorKind, Result, Tensor};
 use proptest::prelude::*;
 
@@ -630,4 +633,101 @@ proptest! {
         prop_assert!(dispatcher.check_invariants().is_ok());
         prop_assert!(dispatcher.dump_state("t::f0").is_none() && dispatcher.dump_state("t::f1").is_none());
     }
+}
+
+/// Of a tensor that is followed.
+#[derive(Debug)]
+struct Followed;
+
+impl AutogradMeta for Followed {
+    fn requires_grad(&self) -> bool {
+        true
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+fn followed() -> Tensor {
+    let tensor = one();
+    tensor.autograd_meta_or_init(|| Box::new(Followed));
+    tensor
+}
+
+/// Notes which calls come by, and whose results are marked.
+struct Follows<const MARKS: bool>(Log);
+
+impl<const MARKS: bool> Around for Follows<MARKS> {
+    type Record = ();
+    const BELOW: DispatchKeySet = DispatchKeySet::full_after(DispatchKey::AutogradOther);
+    const PASSED_BY: bool = true;
+    const MARKS: bool = MARKS;
+
+    fn concerns(tensor: &Tensor) -> bool {
+        tensor.is_followed()
+    }
+
+    fn before(&self, (): &mut (), _: Arguments<'_>) -> Result<bool> {
+        self.0.note("before");
+        Ok(false)
+    }
+
+    fn mark(&self, _: &Tensor, _: &mut Tensor) {
+        self.0.note("mark");
+    }
+}
+
+#[test]
+fn calls_that_nobody_follows_are_led_past_kernels_that_follow() {
+    type Plain = fn(&'static Tensor, Option<&'static Tensor>, &'static [Tensor]) -> Tensor;
+    static PLAIN: Op<Plain> = Op::new("passed_by::f", "");
+    static VIEW: Op<fn(&'static Tensor) -> Tensor> = Op::new("passed_by::view", "");
+
+    let log = Log::default();
+    let mut library = Library::fragment(Dispatcher::global(), "passed_by");
+    library.def("f(Tensor x, Tensor? y, Tensor[] z) -> Tensor").unwrap();
+    library.def("view(Tensor(a) x) -> Tensor(a)").unwrap();
+    let noted = log.clone();
+    library
+        .impl_for(
+            "f",
+            &[DispatchKey::Cpu],
+            move |keys: DispatchKeySet, x: &Tensor, _: Option<&Tensor>, _: &[Tensor]| {
+                noted.note(if keys.has(DispatchKey::AutogradCpu) { "all keys" } else { "keys below" });
+                Ok(x.clone())
+            },
+        )
+        .unwrap();
+    library.impl_for("view", &[DispatchKey::Cpu], |x: &Tensor| Ok(x.clone())).unwrap();
+    let mut autograd = Library::fragment(Dispatcher::global(), "passed_by");
+    let keys = [DispatchKey::Autograd];
+    autograd.impl_kernel("f", &keys, PLAIN.around(Follows::<false>(log.clone()))).unwrap();
+    autograd.impl_kernel("view", &keys, VIEW.around(Follows::<true>(log.clone()))).unwrap();
+    Dispatcher::global().check_invariants().unwrap();
+
+    let call = |x: &Tensor, y: Option<&Tensor>, z: &[Tensor]| {
+        PLAIN.call(x, y, z).unwrap();
+        log.take()
+    };
+    let (plain, of_concern) = (one(), followed());
+    let view_of_followed = {
+        let mut view = one();
+        assert!(view.set_view_base(of_concern.clone(), 0) && view.is_followed());
+        view
+    };
+    assert_eq!(call(&plain, Some(&plain), std::slice::from_ref(&plain)), ["keys below"]);
+    assert_eq!(call(&of_concern, None, &[]), ["before", "keys below"]);
+    assert_eq!(call(&plain, Some(&of_concern), &[]), ["before", "keys below"]);
+    assert_eq!(call(&plain, None, &[plain.clone(), of_concern.clone()]), ["before", "keys below"]);
+    assert_eq!(call(&view_of_followed, None, &[]), ["before", "keys below"]);
+
+    // The kernel below does not link views: those that nobody follows are marked all the same.
+    VIEW.call(&plain).unwrap();
+    assert_eq!(log.take(), ["mark"]);
+    VIEW.call(&of_concern).unwrap();
+    assert_eq!(log.take(), ["before"]);
+
+    drop(autograd);
+    assert_eq!(call(&of_concern, None, &[]), ["keys below"]);
 }

@@ -87,6 +87,13 @@ impl<T> Shared<T> {
     /// waits for several of those stores. So the place is there first. Where `make` panics the place is lost.
     #[inline(always)]
     pub fn new(make: impl FnOnce() -> T) -> Self {
+        Self::new_with(make, |_| ()).0
+    }
+
+    /// As [`new`](Self::new), of a value that `finish` changes where it stays, before there is a handle. Where one of
+    /// the two panics the place is lost.
+    #[inline(always)]
+    pub fn new_with<R>(make: impl FnOnce() -> T, finish: impl FnOnce(&mut T) -> R) -> (Self, R) {
         let block = blocks::take::<Block<T>>();
         let place = block.as_ptr();
         // SAFETY: the block is large and aligned enough, and nobody else's: so are its parts.
@@ -97,7 +104,9 @@ impl<T> Shared<T> {
         unsafe { counts.write(AtomicU64::new(SOLE)) };
         // SAFETY: as above.
         unsafe { value.write(make()) };
-        Self { block, owns: PhantomData }
+        // SAFETY: it was just written, and there is no handle on it yet.
+        let result = finish(unsafe { &mut *value });
+        (Self { block, owns: PhantomData }, result)
     }
 
     /// The value, if this is the only handle on it, weak ones too.

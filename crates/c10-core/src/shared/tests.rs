@@ -52,7 +52,7 @@ fn blocks_are_given_out_again() {
     let second = Shared::new(|| [2; 9]);
     assert_eq!((address(&second), *second), (place, [2; 9]));
     // More than are kept, and too large a value to be kept.
-    let many: Vec<_> = (0..200).map(|i| Shared::new(|| [i; 9])).collect();
+    let many: Vec<_> = (0..1100).map(|i| Shared::new(|| [i; 9])).collect();
     assert!(many.iter().enumerate().all(|(i, value)| **value == [i as u64; 9]));
     drop(many);
     assert_eq!(*Shared::new(|| [3_u64; 100]), [3; 100]);

@@ -41,7 +41,7 @@ mod resize;
 mod source;
 mod storage_impl;
 
-pub use access::{Access, AccessOptions, AccessSet, FewSet, PendingUse, ReadGuard, WriteGuard};
+pub use access::{Access, AccessOptions, AccessSet, PendingUse, ReadGuard, WriteGuard};
 pub use dump::{Layer, StorageDump};
 #[cfg(feature = "leak-tracking")]
 pub use dump::{capture_backtraces, live_storages};
@@ -211,6 +211,7 @@ impl Storage {
     }
 
     /// Adds one to the version, as a write does.
+    #[inline]
     pub fn bump_version(&self) {
         self.0.bump_version();
     }

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use crate::allocator::Allocator;
 
 /// An allocator, of which most storages hold no count: nearly all memory comes from the one that the process
-/// has registered, which lives for ever.
+/// has registered, which lives for ever. Either is one pointer, so that it is passed in registers.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
     Registered(&'static Arc<dyn Allocator>),
-    Given(Arc<dyn Allocator>),
+    Given(Box<Arc<dyn Allocator>>),
 }
 
 impl Source {
     pub(super) fn to_arc(&self) -> Arc<dyn Allocator> {
         match self {
             Self::Registered(allocator) => Arc::clone(allocator),
-            Self::Given(allocator) => Arc::clone(allocator),
+            Self::Given(allocator) => Arc::clone(&**allocator),
         }
     }
 }
@@ -29,13 +29,13 @@ impl Deref for Source {
     fn deref(&self) -> &Self::Target {
         match self {
             Self::Registered(allocator) => &***allocator,
-            Self::Given(allocator) => &**allocator,
+            Self::Given(allocator) => &***allocator,
         }
     }
 }
 
 impl From<Arc<dyn Allocator>> for Source {
     fn from(allocator: Arc<dyn Allocator>) -> Self {
-        Self::Given(allocator)
+        Self::Given(Box::new(allocator))
     }
 }

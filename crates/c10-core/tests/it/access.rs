@@ -162,26 +162,28 @@ fn a_few_are_locked_at_once_or_not_at_all() {
     let storages = [b"a", b"b", b"c", b"d", b"e"].map(|bytes| of(bytes));
     let [written, others @ ..] = &storages;
     let free = || storages.iter().all(|storage| storage.write().is_ok());
-    let set = Access::try_few(others, Some(written), true).unwrap();
-    assert!(busy(written.read()) && others.iter().all(|other| other.read().is_ok() && busy(other.write())));
-    assert_eq!((written.version(), others[0].version()), (2, 1), "each was written when it was made");
-    drop(set);
+    let looked = Access::with_few(others, Some(written), true, || {
+        assert!(busy(written.read()));
+        assert!(others.iter().all(|other| other.read().is_ok() && busy(other.write())));
+        assert_eq!((written.version(), others[0].version()), (2, 1), "each was written when it was made");
+    });
+    assert!(looked.is_some());
     assert!(free());
 
     let versions = || storages.each_ref().map(Storage::version);
     let before = versions();
-    assert!(Access::try_few(&storages, None, true).is_none(), "there is room for four");
+    assert!(Access::with_few(&storages, None, true, || ()).is_none(), "there is room for four");
     let held = others[2].read().unwrap();
-    assert!(Access::try_few(&others[..2], Some(&others[2]), true).is_none());
-    assert!(Access::try_few([written, &others[2]], Some(&others[0]), false).is_some());
+    assert!(Access::with_few(&others[..2], Some(&others[2]), true, || ()).is_none());
+    assert!(Access::with_few([written, &others[2]], Some(&others[0]), false, || ()).is_some());
     drop(held);
     let held = others[2].write().unwrap();
-    assert!(Access::try_few(others, Some(written), true).is_none());
+    assert!(Access::with_few(others, Some(written), true, || ()).is_none());
     drop(held);
     assert_eq!(versions()[0], before[0]);
     assert!(free());
     let read_only = external(StorageOptions { read_only: true, ..StorageOptions::default() }).unwrap();
-    assert!(Access::try_few([], Some(&read_only), true).is_none() && read_only.read().is_ok());
+    assert!(Access::with_few([], Some(&read_only), true, || ()).is_none() && read_only.read().is_ok());
 }
 
 #[test]

@@ -1,14 +1,35 @@
 //! [`Block`]: a range of one segment that is handed out, waits for streams, or is free.
 
+use std::mem::offset_of;
+
+use super::block_table::Place;
 use super::ids::{BlockId, ExpandableId, PoolId, WindowId};
-use crate::driver::StreamHandle;
+use super::uses::Uses;
 
 /// A range of device memory. Its neighbours in the segment are linked by id; the head has no `prev`.
+///
+/// // Note [Two lines of a block]
+/// Whoever looks for a block, cuts it and joins it with its neighbours goes over many blocks and reads little of each.
+/// So that is on one line of the processor's cache, and what is asked of a block that is handed out or comes back
+/// is on another.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Block {
     /// Its first address, and its length in bytes, a multiple of 512.
     pub(crate) ptr: u64,
     pub(crate) size: u64,
+    pub(crate) prev: Option<BlockId>,
+    pub(crate) next: Option<BlockId>,
+    /// Other streams that use it, since it was handed out, on its device and on others.
+    pub(crate) stream_uses: Uses,
+    /// Where it is in its table, and whether it is in one.
+    pub(super) place: Place,
+    pub(super) is_live: bool,
+    /// Whether the program holds it.
+    pub(crate) allocated: bool,
+    /// Whether there is memory behind its addresses.
+    pub(crate) mapped: bool,
+
     /// What the program asked for; 0 once it is free.
     pub(crate) requested: u64,
     /// The stream it was allocated on: the driver's value.
@@ -17,17 +38,7 @@ pub(crate) struct Block {
     pub(crate) registration: u64,
     /// How many searches the pool had seen when the block became free.
     pub(crate) gc_count_base: u64,
-    pub(crate) prev: Option<BlockId>,
-    pub(crate) next: Option<BlockId>,
-    /// Other streams that use it, since it was handed out, on its device and on others; sorted.
-    pub(crate) stream_uses: Vec<StreamHandle>,
-    /// Events that must pass before it is free.
-    pub(crate) event_count: u32,
     pub(crate) pool: PoolId,
-    /// Whether the program holds it.
-    pub(crate) allocated: bool,
-    /// Whether there is memory behind its addresses.
-    pub(crate) mapped: bool,
     /// Its ticket, where it is a place of a plan.
     pub(crate) placed: Option<u32>,
     /// The growable segment it is a part of, if it is of one.
@@ -35,6 +46,8 @@ pub(crate) struct Block {
     /// The window that it is in, or that its memory is lent to.
     pub(crate) window: Option<WindowId>,
 }
+
+const _: () = assert!(offset_of!(Block, requested) == 64 && size_of::<Block>() == 128);
 
 impl Block {
     /// A free block that is all of a segment which cannot grow.
@@ -48,8 +61,9 @@ impl Block {
             gc_count_base: 0,
             prev: None,
             next: None,
-            stream_uses: Vec::new(),
-            event_count: 0,
+            stream_uses: Uses::default(),
+            place: Place::default(),
+            is_live: false,
             pool,
             allocated: false,
             mapped: true,
@@ -62,13 +76,13 @@ impl Block {
     /// Whether its segment holds other blocks too.
     #[inline]
     pub(crate) fn is_split(&self) -> bool {
-        self.prev.is_some() || self.next.is_some()
+        self.prev.is_some() | self.next.is_some()
     }
 
     /// Whether nobody holds it and no stream is waited for. Where it is mapped too it can be handed out.
     #[inline]
     pub(crate) fn is_free(&self) -> bool {
-        !self.allocated && self.event_count == 0 && self.stream_uses.is_empty()
+        !self.allocated && self.stream_uses.are_over()
     }
 
     /// Whether it is free and there is memory behind it: it stands in a free set.
@@ -80,22 +94,7 @@ impl Block {
     /// Whether nothing but its own segment and the program has to do with it.
     #[inline]
     pub(crate) fn is_blank(&self) -> bool {
-        self.event_count == 0 && self.stream_uses.is_empty() && self.placed.is_none() && self.window.is_none()
-    }
-
-    /// Notes that a stream uses it.
-    #[inline]
-    pub(crate) fn add_use(&mut self, stream: StreamHandle) {
-        match self.stream_uses.last() {
-            // The usual case: one stream at most.
-            None => self.stream_uses.push(stream),
-            Some(last) if *last == stream => {}
-            Some(_) => {
-                if let Err(at) = self.stream_uses.binary_search(&stream) {
-                    self.stream_uses.insert(at, stream);
-                }
-            }
-        }
+        self.stream_uses.are_over() && self.placed.is_none() && self.window.is_none()
     }
 
     /// The expandable segment that it is a part of; asked only of such blocks.

@@ -5,7 +5,6 @@
 //!
 //! [`size_bins`]: super::size_bins
 
-use std::mem;
 use std::num::NonZeroU32;
 use std::ops::{Index, IndexMut};
 
@@ -22,25 +21,28 @@ pub(crate) struct Links {
     pub(crate) next: u32,
 }
 
+/// What the table keeps of a slot, beside the block in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    links: Links,
+    /// The generation of the block in the slot, or of the next one to be.
+    generation: NonZeroU32,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self { links: Links { prev: NOWHERE, next: NOWHERE }, generation: NonZeroU32::MIN }
+    }
+}
+
 /// Slots that are used again; a stale id is caught by its generation.
 #[derive(Debug)]
 pub(crate) struct BlockTable {
-    slots: Vec<Slot>,
+    /// What is left of the last block where none is live: no stream uses it, and no plan and no window has it.
+    slots: Vec<Block>,
     /// The first vacant slot; the others follow by `links.next`.
     vacant: u32,
     len: usize,
-}
-
-#[derive(Debug)]
-struct Slot {
-    /// The generation of the block in the slot, or of the next one to be.
-    generation: NonZeroU32,
-    is_live: bool,
-    /// The bin that a free block stands in.
-    bin: u16,
-    links: Links,
-    /// What is left of the last block where none is live: no stream uses it, and no plan and no window has it.
-    block: Block,
 }
 
 impl Default for BlockTable {
@@ -56,44 +58,38 @@ impl BlockTable {
         self.len += 1;
         let index = self.vacant;
         let Some(slot) = self.slots.get_mut(index as usize) else { return self.grow(block) };
-        self.vacant = slot.links.next;
-        slot.is_live = true;
-        let stream_uses = mem::take(&mut slot.block.stream_uses);
-        slot.block = block;
-        if stream_uses.capacity() > 0 && slot.block.stream_uses.is_empty() {
-            // The room is used again: whoever shares blocks among streams goes on to do so.
-            slot.block.stream_uses = stream_uses;
-        }
-        BlockId { index, generation: slot.generation }
+        let Place { links, generation } = slot.place;
+        self.vacant = links.next;
+        *slot = Block { is_live: true, place: Place { generation, ..Place::default() }, ..block };
+        BlockId { index, generation }
     }
 
     /// Takes in a free block of the same segment as another, which has no neighbours yet.
     #[inline]
     pub(crate) fn insert_like(&mut self, like: u32, ptr: u64, size: u64) -> BlockId {
-        let Block { stream, registration, pool, mapped, expandable, .. } = self.slots[like as usize].block;
+        let Block { stream, registration, pool, mapped, expandable, .. } = self.slots[like as usize];
         let index = self.vacant;
-        let Some(slot) = self.slots.get_mut(index as usize) else {
+        let Some(block) = self.slots.get_mut(index as usize) else {
             let block = Block { mapped, expandable, ..Block::new(ptr, size, stream, registration, pool) };
             return self.insert(block);
         };
         self.len += 1;
-        self.vacant = slot.links.next;
-        slot.is_live = true;
-        let block = &mut slot.block;
+        self.vacant = block.place.links.next;
+        block.is_live = true;
         (block.ptr, block.size, block.requested) = (ptr, size, 0);
         (block.stream, block.registration, block.pool) = (stream, registration, pool);
         (block.mapped, block.expandable, block.allocated) = (mapped, expandable, false);
         (block.prev, block.next, block.gc_count_base) = (None, None, 0);
-        BlockId { index, generation: slot.generation }
+        BlockId { index, generation: block.place.generation }
     }
 
     #[cold]
     fn grow(&mut self, block: Block) -> BlockId {
         let index = u32::try_from(self.slots.len()).ok().filter(|index| *index != NOWHERE);
         let index = index.expect("2^32 blocks would need 500 GiB of the host");
-        let links = Links { prev: NOWHERE, next: NOWHERE };
-        self.slots.push(Slot { generation: NonZeroU32::MIN, is_live: true, bin: 0, links, block });
-        BlockId { index, generation: NonZeroU32::MIN }
+        let place = Place::default();
+        self.slots.push(Block { is_live: true, place, ..block });
+        BlockId { index, generation: place.generation }
     }
 
     /// Takes in a free block of the bytes before another's, between that and the one before it.
@@ -120,9 +116,9 @@ impl BlockTable {
     /// Takes a block out, which no stream uses any more; its id is stale from here on.
     #[inline]
     pub(crate) fn remove(&mut self, id: BlockId) {
-        let slot = self.slot_mut(id);
-        debug_assert!(slot.block.stream_uses.is_empty() && slot.block.event_count == 0);
-        (slot.block.placed, slot.block.window) = (None, None);
+        let block = &mut self[id];
+        debug_assert!(block.stream_uses.are_over());
+        (block.placed, block.window) = (None, None);
         self.remove_plain(id.index);
     }
 
@@ -130,14 +126,12 @@ impl BlockTable {
     #[inline]
     pub(crate) fn remove_plain(&mut self, index: u32) {
         let vacant = self.vacant;
-        let slot = &mut self.slots[index as usize];
-        debug_assert!(
-            slot.is_live && slot.block.is_blank(),
-            "a block that is taken out is of no use any more"
-        );
-        slot.generation = slot.generation.checked_add(1).unwrap_or(NonZeroU32::MIN);
-        slot.is_live = false;
-        slot.links.next = vacant;
+        let block = &mut self.slots[index as usize];
+        debug_assert!(block.is_live && block.is_blank(), "a block that is taken out is of no use any more");
+        let Place { links, generation } = &mut block.place;
+        *generation = generation.checked_add(1).unwrap_or(NonZeroU32::MIN);
+        links.next = vacant;
+        block.is_live = false;
         self.vacant = index;
         self.len -= 1;
     }
@@ -145,16 +139,15 @@ impl BlockTable {
     /// The id of the block in a slot, if there is one.
     #[inline]
     pub(crate) fn id_at(&self, index: u32) -> Option<BlockId> {
-        let slot = self.slots.get(index as usize)?;
-        slot.is_live.then_some(BlockId { index, generation: slot.generation })
+        let block = self.slots.get(index as usize)?;
+        block.is_live.then_some(BlockId { index, generation: block.place.generation })
     }
 
     /// The block in a slot, which holds one, and its id.
     #[inline]
     pub(crate) fn at(&self, index: u32) -> (BlockId, &Block) {
-        let slot = &self.slots[index as usize];
-        debug_assert!(slot.is_live);
-        (BlockId { index, generation: slot.generation }, &slot.block)
+        let block = self.block(index);
+        (BlockId { index, generation: block.place.generation }, block)
     }
 
     /// The id of the block in a slot, which holds one.
@@ -166,65 +159,53 @@ impl BlockTable {
     /// The block in a slot, which holds one.
     #[inline]
     pub(crate) fn block(&self, index: u32) -> &Block {
-        self.at(index).1
+        let block = &self.slots[index as usize];
+        debug_assert!(block.is_live);
+        block
     }
 
     /// The block in a slot, which holds one, to be changed.
     #[inline]
     pub(crate) fn block_mut(&mut self, index: u32) -> &mut Block {
-        let slot = &mut self.slots[index as usize];
-        debug_assert!(slot.is_live);
-        &mut slot.block
+        let block = &mut self.slots[index as usize];
+        debug_assert!(block.is_live);
+        block
     }
 
     /// The list links of a slot, to be changed.
     #[inline]
     pub(crate) fn links(&mut self, index: u32) -> &mut Links {
-        &mut self.slots[index as usize].links
-    }
-
-    /// The bin that the block of a slot stands in.
-    #[inline]
-    pub(crate) fn bin_of(&self, index: u32) -> usize {
-        usize::from(self.slots[index as usize].bin)
-    }
-
-    /// Notes the bin and the list links of the block of a slot.
-    #[inline]
-    pub(crate) fn set_place(&mut self, index: u32, bin: u16, links: Links) {
-        let slot = &mut self.slots[index as usize];
-        slot.bin = bin;
-        slot.links = links;
+        &mut self.slots[index as usize].place.links
     }
 
     /// The list links of a slot.
     #[inline]
     pub(crate) fn links_of(&self, index: u32) -> Links {
-        self.slots[index as usize].links
+        self.slots[index as usize].place.links
     }
 
     /// The block of an id, unless that is stale.
     pub(crate) fn get(&self, id: BlockId) -> Option<&Block> {
-        let slot = self.slots.get(id.index as usize)?;
-        (slot.is_live && slot.generation == id.generation).then_some(&slot.block)
+        self.slots.get(id.index as usize).filter(|block| block.is_there(id))
     }
 
     /// All blocks, by slot.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (BlockId, &Block)> {
-        let live = self.slots.iter().enumerate().filter(|(_, slot)| slot.is_live);
-        live.map(|(index, slot)| (BlockId { index: index as u32, generation: slot.generation }, &slot.block))
+        let live = self.slots.iter().zip(0..).filter(|(block, _)| block.is_live);
+        live.map(|(block, index)| (BlockId { index, generation: block.place.generation }, block))
     }
 
     /// How many blocks there are.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
+}
 
+impl Block {
+    /// Whether the slot of an id, which this is of, holds the block of the id.
     #[inline]
-    fn slot_mut(&mut self, id: BlockId) -> &mut Slot {
-        let slot = &mut self.slots[id.index as usize];
-        assert!(slot.generation == id.generation && slot.is_live, "a stale block id");
-        slot
+    fn is_there(&self, id: BlockId) -> bool {
+        self.place.generation == id.generation && self.is_live
     }
 }
 
@@ -233,15 +214,17 @@ impl Index<BlockId> for BlockTable {
 
     #[inline]
     fn index(&self, id: BlockId) -> &Block {
-        let slot = &self.slots[id.index as usize];
-        assert!(slot.generation == id.generation && slot.is_live, "a stale block id");
-        &slot.block
+        let block = &self.slots[id.index as usize];
+        assert!(block.is_there(id), "a stale block id");
+        block
     }
 }
 
 impl IndexMut<BlockId> for BlockTable {
     #[inline]
     fn index_mut(&mut self, id: BlockId) -> &mut Block {
-        &mut self.slot_mut(id).block
+        let block = &mut self.slots[id.index as usize];
+        assert!(block.is_there(id), "a stale block id");
+        block
     }
 }

@@ -153,7 +153,7 @@ impl<'a> Locked<'a> {
 
     /// A stream that uses the block and takes part in a capture.
     fn capturing_use(&self, id: BlockId) -> Result<Option<(StreamHandle, u64)>, DriverError> {
-        for &stream in &self.blocks[id].stream_uses {
+        for &stream in self.blocks[id].stream_uses.iter() {
             if let Some(capture) = self.capture_of(stream)? {
                 return Ok(Some((stream, capture)));
             }

@@ -7,7 +7,7 @@
 //! - **I2.** No two neighbours are both free and alike mapped or unmapped.
 //! - **I3.** A pool's free set holds the free mapped blocks of the pool, each under its present key, and no others;
 //!   its unmapped set those that are not mapped. A block that is not free is mapped.
-//! - **I4.** A block's `event_count` is the number of its entries in the event queues. A block that is handed
+//! - **I4.** A block's `stream_uses.events` is the number of its entries in the event queues. A block that is handed
 //!   out has them only of streams that have ended. A freed block with streams left in `stream_uses` is listed once, in `unrecorded`, `stranded` or
 //!   `deferred`. `graph_uses` are uses of blocks that are not free. An entry of `raw` leads to a block that is handed
 //!   out, at its address.

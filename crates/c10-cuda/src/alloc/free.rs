@@ -14,7 +14,7 @@ impl Locked<'_> {
         let block = &self.blocks[id];
         let (ptr, size, requested, stream) = (block.ptr, block.size, block.requested, block.stream);
         let pool = block.pool;
-        let waits = !block.stream_uses.is_empty() || block.event_count > 0;
+        let waits = !block.stream_uses.are_over();
         if size >= max_split {
             self.stats.oversize_allocations.decrease(1);
         }

@@ -50,7 +50,7 @@ impl Locked<'_> {
         let is_safe = |deferred: &super::capture::Deferred| {
             candidate(deferred)
                 && self.blocks[deferred.block].stream == stream
-                && self.blocks[deferred.block].event_count == 0
+                && self.blocks[deferred.block].stream_uses.events == 0
                 && deferred.markers.iter().all(|marker| visited.contains(marker))
         };
         let safe: Vec<BlockId> = self.deferred.iter().filter(|d| is_safe(d)).map(|d| d.block).collect();

@@ -19,6 +19,7 @@ use c10_core::reporting;
 use super::allocate::Request;
 use super::device::{DeviceState, Locked};
 use super::ids::BlockId;
+use super::size::REQUEST_CAP;
 use crate::driver::{DriverError, EventHandle, StreamHandle};
 
 /// Who holds a block.
@@ -89,16 +90,21 @@ impl Hot {
 }
 
 impl Locked<'_> {
-    /// Takes the hot block back from its owner, which one stream uses, to wait for that stream. Where it is not so
-    /// simple the state is settled, and it says that it did not.
-    pub(crate) fn park_used(&mut self) -> bool {
-        let is_last = self.owned == 1 && self.is_closed;
-        let Some(id) = self.hot.as_ref().map(|hot| hot.id) else { return false };
-        let uses = self.blocks.block(id.index).stream_uses.as_slice();
-        let device = self.device;
-        let quiet = device.captures.quiet();
-        let is_simple = self.is_plain && quiet.is_some() && !reporting::is_observed();
-        let (false, true, &[on]) = (is_last, is_simple, uses) else {
+    /// Takes the block in a slot back from its owner, which one other stream uses, to wait for that stream. Where it is
+    /// not so simple the state is settled, and it says that it did not.
+    pub(crate) fn free_used(&mut self, index: u32) -> bool {
+        let is_hot = self.is_hot_and_used(index);
+        if !is_hot {
+            self.settle();
+        }
+        let (device, is_last) = (self.device, self.owned == 1 && self.is_closed);
+        let is_simple = self.is_plain && !self.trace.is_on() && !is_last && !reporting::is_observed();
+        let (id, block) = self.blocks.at(index);
+        let (true, &[on]) = (is_simple, &block.stream_uses[..]) else {
+            self.settle();
+            return false;
+        };
+        let Some(_quiet) = device.captures.quiet() else {
             self.settle();
             return false;
         };
@@ -108,9 +114,13 @@ impl Locked<'_> {
             (Ok(event), Some(hot)) => {
                 hot.is_used = false;
                 hot.place = Place::Waits { event, on };
-                self.blocks.block_mut(id.index).stream_uses.clear();
+                self.blocks.block_mut(index).stream_uses.clear();
             }
-            (Ok(event), None) => self.idle_events.keep(event),
+            (Ok(event), None) => {
+                self.blocks.block_mut(index).stream_uses.clear();
+                self.end_hold(id);
+                self.wait_for(id, on, event);
+            }
             (Err(error), _) => {
                 self.settle();
                 self.end_hold(id);
@@ -120,44 +130,41 @@ impl Locked<'_> {
         true
     }
 
-    /// The hot block and its address, if the request is the one it was found for and what it waited for has passed;
-    /// or where that has not, another free block. The state is settled where it gives none.
+    /// A block and its address for a plain request while blocks wait for streams: the hot one, if the request is the
+    /// one it was found for and what it waited for has passed, or another that is free. The state is settled where it
+    /// gives none.
     ///
     /// # Errors
-    /// What the driver reports of the event.
+    /// What the driver reports of the events.
     pub(crate) fn take_waited(
         &mut self,
         requested: u64,
         stream: u64,
     ) -> Result<Option<(BlockId, u64)>, DriverError> {
-        let is_it = |hot: &&Hot| hot.is_for(requested, stream, Holder::Owner);
-        let waits = self.hot.as_ref().filter(is_it).map(|hot| hot.place);
         let device = self.device;
-        let quiet = device.captures.quiet();
-        let (Some(Place::Waits { event, .. }), true, true, false) =
-            (waits, self.is_plain, quiet.is_some(), reporting::is_observed())
-        else {
+        let is_simple = self.is_plain && requested < REQUEST_CAP && !reporting::is_observed();
+        let quiet = if is_simple { device.captures.quiet() } else { None };
+        if quiet.is_none() {
             self.settle();
             return Ok(None);
-        };
-        let passed = self.driver().event_query(event);
-        drop(quiet);
-        match passed {
-            Ok(true) => {
+        }
+        let is_it = |hot: &&Hot| hot.is_for(requested, stream, Holder::Owner);
+        if let Some(Place::Waits { event, .. }) = self.hot.as_ref().filter(is_it).map(|hot| hot.place) {
+            let passed = self.driver().event_query(event);
+            if let Ok(true) = passed {
                 self.idle_events.keep(event);
-                Ok(self.hot.as_mut().map(Hot::go_out))
+                return Ok(self.hot.as_mut().map(Hot::go_out));
             }
             // It is the only one that waits, so that there is nothing more to look at.
-            Ok(false) => {
-                self.settle();
-                self.has_polled = true;
-                Ok(self.malloc_plain(requested, stream))
-            }
-            Err(error) => {
-                self.settle();
-                Err(error)
-            }
+            self.settle();
+            passed?;
+        } else {
+            self.settle();
+            self.process_events()?;
         }
+        drop(quiet);
+        self.has_polled = true;
+        Ok(self.malloc_plain(requested, stream))
     }
 
     /// Notes that a block was found in a free set for the request and is handed out; `split_before` are the two
@@ -286,7 +293,7 @@ impl DeviceState {
             Place::Out => {}
             Place::Parked => {
                 if hot.holder == Holder::Raw {
-                    self.raw.remove(hot.ptr);
+                    self.raw.remove(&self.blocks, hot.ptr);
                 }
                 self.free_unused(hot.id);
             }

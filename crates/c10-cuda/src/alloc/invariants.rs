@@ -113,7 +113,7 @@ impl DeviceState {
         assert_eq!(queued.values().sum::<u32>() as usize, self.queued_events, "I4: the queues' length");
         for (id, block) in self.blocks.iter() {
             let events = queued.remove(&id).unwrap_or(0);
-            assert_eq!(block.event_count, events, "I4: {block:?}");
+            assert_eq!(block.stream_uses.events, events, "I4: {block:?}");
             let waits = !block.allocated && !block.stream_uses.is_empty();
             let deferred = self.deferred.iter().map(|deferred| &deferred.block);
             let waiting = self.unrecorded.iter().chain(&self.stranded).chain(deferred);
@@ -125,9 +125,14 @@ impl DeviceState {
             let block = self.blocks.get(*id);
             assert!(block.is_some_and(|block| !block.is_free()), "I4: {block:?} is free and used by a graph");
         }
-        for (address, id) in self.raw.iter() {
-            let block = &self.blocks[id];
-            assert!(block.allocated && block.ptr == address, "I4: {block:?} was given out at {address:#x}");
+        for index in self.raw.iter() {
+            let block = self.blocks.block(index);
+            assert!(block.allocated, "I4: {block:?} was given out");
+            assert_eq!(
+                self.raw.get(&self.blocks, block.ptr),
+                Some(index),
+                "I4: {block:?} is found by its address"
+            );
         }
     }
 

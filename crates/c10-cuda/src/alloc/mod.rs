@@ -65,6 +65,7 @@ mod fraction;
 mod queries;
 mod stats;
 mod usage;
+mod uses;
 mod summary;
 mod memory_stats;
 mod snapshot;

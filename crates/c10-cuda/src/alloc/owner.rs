@@ -122,12 +122,8 @@ fn run_slowly(mut locked: Locked<'_>, index: u32, caller: Option<Context>) {
     if caller.is_some() {
         locked.settle();
         locked.trace.set_caller(caller);
-    } else if locked.is_hot_and_used(index) {
-        if locked.park_used() {
-            return;
-        }
-    } else {
-        locked.settle();
+    } else if locked.free_used(index) {
+        return;
     }
     let id = locked.blocks.id_at(index).expect("a context is out, so its slot holds a block");
     let freed = locked.free(id);

@@ -128,13 +128,12 @@ impl DeviceState {
             return false;
         }
         self.settle();
-        let Some(id) = self.raw.get(ptr) else { return false };
-        // First the block: an entry leads to one that is handed out.
-        if !self.is_plainly_held(id.index) {
+        let Some((place, index)) = self.raw.find(&self.blocks, ptr) else { return false };
+        if !self.is_plainly_held(index) {
             return false;
         }
-        self.raw.remove(ptr);
-        self.free_plain(id.index);
+        self.raw.vacate(place);
+        self.free_plain(index);
         true
     }
 
@@ -165,7 +164,7 @@ impl DeviceState {
             if !self.use_hot(index) {
                 self.settle();
             }
-            self.blocks.block_mut(index).add_use(stream);
+            self.blocks.block_mut(index).stream_uses.add(stream);
         }
         self.check();
         true

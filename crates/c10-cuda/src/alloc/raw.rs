@@ -2,7 +2,7 @@
 //! The raw calls: addresses that the caller gives back by hand.
 
 use super::context::{Context, RecordContext};
-use super::device::Locked;
+use super::device::{DeviceState, Locked};
 use super::hot::Holder;
 use super::ids::BlockId;
 use super::{CachingAllocator, handed_out, oom, uncached};
@@ -50,7 +50,8 @@ impl CachingAllocator {
                 return Ok(DevicePtr(address));
             }
             if let Some((id, address)) = guard.take_plain(bytes, stream.raw, Holder::Raw) {
-                guard.raw.insert(address, id);
+                let DeviceState { raw, blocks, .. } = &mut *guard;
+                raw.insert(blocks, id.index);
                 return Ok(DevicePtr(address));
             }
         }
@@ -67,7 +68,8 @@ impl CachingAllocator {
     ) -> Result<DevicePtr> {
         let (mut locked, id) = self.obtain(locked, caller, bytes, stream.raw)?;
         let (address, reported) = handed_out(&locked, id);
-        locked.raw.insert(address, id);
+        let DeviceState { raw, blocks, .. } = &mut *locked;
+        raw.insert(blocks, id.index);
         locked.hold_raw();
         drop(locked);
         reported.report();
@@ -111,7 +113,8 @@ impl CachingAllocator {
     #[inline(never)]
     unsafe fn raw_delete_slowly(&self, ptr: DevicePtr, caller: Option<Context>) -> Result<()> {
         if let Some((mut locked, id)) = self.find_raw(ptr) {
-            locked.raw.remove(ptr.0);
+            let DeviceState { raw, blocks, .. } = &mut *locked;
+            raw.remove(blocks, ptr.0);
             locked.trace.set_caller(caller);
             let freed = locked.free(id);
             drop(locked);
@@ -157,6 +160,7 @@ impl CachingAllocator {
 
 /// The block at an address that a raw call gave out, with its device.
 fn raw_block(locked: Locked<'_>, ptr: DevicePtr) -> Option<(Locked<'_>, BlockId)> {
-    let id = locked.raw.get(ptr.0)?;
+    let index = locked.raw.get(&locked.blocks, ptr.0)?;
+    let id = locked.blocks.id_of(index);
     Some((locked, id))
 }

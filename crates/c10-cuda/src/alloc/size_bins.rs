@@ -1,7 +1,7 @@
 //! [`SizeBins`]: an ordered set of free blocks whose usual operations take constant time.
 //!
-//! Blocks stand in *bins* by size: one for each multiple of 512 bytes up to 64 KiB, then 64 for each power of two.
-//! Two levels of bits say which bins hold anything, so that the next larger block is found with no search through
+//! Blocks stand in *bins* by size: one for each multiple of 512 bytes up to 128 KiB, then 128 for each power of two,
+//! so that a bin rarely holds two. Two levels of bits say which bins hold anything, so that the next larger block is found with no search through
 //! empty ones. Within a bin blocks are sorted. A bin is a list, linked through the blocks' slots, and a tree once
 //! it is long.
 
@@ -38,17 +38,16 @@ impl Key {
     }
 }
 
+/// Bins for each power of two units.
+const STEPS: usize = 128;
 /// Bins of exactly one size.
-const EXACT: usize = 128;
-/// Bins for each power of two after those.
-const STEPS: usize = 64;
-/// A block is below 2^61 bytes, and so below 2^52 units.
-const BINS: usize = EXACT + (52 - EXACT.ilog2() as usize) * STEPS;
+const EXACT: usize = 2 * STEPS;
+/// Blocks of 2^35 units, which are 16 TiB, and larger ones share the last bin.
+const BINS: usize = EXACT + (35 - EXACT.ilog2() as usize) * STEPS;
 const WORDS: usize = BINS.div_ceil(64);
 /// A bin with more blocks than this is a tree.
 const LONG: u32 = 24;
 
-const _: () = assert!(BINS <= u16::MAX as usize);
 const _: () = assert!(WORDS <= 64, "one word says which words hold anything");
 
 /// Free blocks in order, by slot of their table, which every call is given.
@@ -70,8 +69,19 @@ pub(crate) struct SizeBins {
 struct Bin {
     /// The slot of the first block, or the place of the tree.
     first: u32,
+    /// How many blocks there are; [`TREE`] where they are in a tree, which is never empty.
     len: u32,
-    is_tree: bool,
+}
+
+const TREE: u32 = u32::MAX;
+
+impl Bin {
+    const EMPTY: Self = Self { first: NOWHERE, len: 0 };
+
+    #[inline]
+    fn is_tree(self) -> bool {
+        self.len == TREE
+    }
 }
 
 impl SizeBins {
@@ -84,14 +94,15 @@ impl SizeBins {
             ties,
             summary: 0,
             words: [0; WORDS],
-            bins: Box::new([Bin { first: NOWHERE, len: 0, is_tree: false }; BINS]),
+            bins: Box::new([Bin::EMPTY; BINS]),
             trees: Vec::new(),
             vacant_trees: Vec::new(),
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.bins.iter().map(|bin| bin.len as usize).sum()
+        let lists = self.bins.iter().filter(|bin| !bin.is_tree()).map(|bin| bin.len as usize);
+        lists.chain(self.trees.iter().map(BTreeSet::len)).sum()
     }
 
     /// Adds the block of a slot, which is not there.
@@ -103,10 +114,9 @@ impl SizeBins {
     #[inline]
     fn insert_at(&mut self, blocks: &mut BlockTable, index: u32, at: usize) {
         let bin = &mut self.bins[at];
-        bin.len += 1;
-        if bin.len == 1 {
-            bin.first = index;
-            blocks.set_place(index, at as u16, Links { prev: NOWHERE, next: NOWHERE });
+        if bin.len == 0 {
+            *bin = Bin { first: index, len: 1 };
+            *blocks.links(index) = Links { prev: NOWHERE, next: NOWHERE };
             self.words[at / 64] |= 1 << (at % 64);
             self.summary |= 1 << (at / 64);
         } else {
@@ -117,16 +127,12 @@ impl SizeBins {
     fn insert_among(&mut self, blocks: &mut BlockTable, index: u32, at: usize) {
         let key = self.key(blocks.block(index));
         let bin = self.bins[at];
-        blocks.set_place(index, at as u16, Links { prev: NOWHERE, next: NOWHERE });
-        if bin.is_tree {
-            self.trees[bin.first as usize].insert((key, index));
+        if bin.is_tree() || bin.len >= LONG {
+            let tree = if bin.is_tree() { bin.first } else { self.plant(blocks, at) };
+            self.trees[tree as usize].insert((key, index));
             return;
         }
-        if bin.len > LONG {
-            self.plant(blocks, at);
-            self.trees[self.bins[at].first as usize].insert((key, index));
-            return;
-        }
+        self.bins[at].len += 1;
         let (mut prev, mut next) = (NOWHERE, bin.first);
         while next != NOWHERE && self.key(blocks.block(next)).precedes(&key) {
             (prev, next) = (next, blocks.links_of(next).next);
@@ -144,29 +150,34 @@ impl SizeBins {
     /// Takes the block of a slot out, which is there under the key it was inserted with.
     #[inline(always)]
     pub(crate) fn remove(&mut self, blocks: &mut BlockTable, index: u32) {
-        let at = blocks.bin_of(index);
+        let at = bin_of(blocks.block(index).size);
         let bin = &mut self.bins[at];
-        bin.len -= 1;
-        if bin.is_tree {
-            let key = self.key(blocks.block(index));
-            self.remove_from_tree(blocks, index, key, at);
-            return;
+        if bin.len == 1 {
+            debug_assert_eq!(bin.first, index, "a free block is in its bin");
+            *bin = Bin::EMPTY;
+            self.words[at / 64] &= !(1 << (at % 64));
+            if self.words[at / 64] == 0 {
+                self.summary &= !(1 << (at / 64));
+            }
+        } else if bin.is_tree() {
+            self.remove_from_tree(blocks, index, at);
+        } else {
+            bin.len -= 1;
+            self.unlink(blocks, index, at);
         }
+    }
+
+    /// Takes the block of a slot out of a list that holds others.
+    fn unlink(&mut self, blocks: &mut BlockTable, index: u32, at: usize) {
         let Links { prev, next } = blocks.links_of(index);
         if prev == NOWHERE {
-            debug_assert_eq!(bin.first, index, "a free block is in its bin");
-            bin.first = next;
+            debug_assert_eq!(self.bins[at].first, index, "a free block is in its bin");
+            self.bins[at].first = next;
         } else {
             blocks.links(prev).next = next;
         }
         if next != NOWHERE {
             blocks.links(next).prev = prev;
-        }
-        if bin.len == 0 {
-            self.words[at / 64] &= !(1 << (at % 64));
-            if self.words[at / 64] == 0 {
-                self.summary &= !(1 << (at / 64));
-            }
         }
     }
 
@@ -177,7 +188,7 @@ impl SizeBins {
         let at = bin_of(size);
         let block = blocks.block(index);
         let bin = self.bins[at];
-        let stays = blocks.bin_of(index) == at && !bin.is_tree && {
+        let stays = bin_of(block.size) == at && !bin.is_tree() && {
             let key = Key { size, ptr, ..self.key(block) };
             bin.len == 1 || self.is_between(blocks, index, key)
         };
@@ -199,18 +210,20 @@ impl SizeBins {
     }
 
     #[cold]
-    fn remove_from_tree(&mut self, blocks: &mut BlockTable, index: u32, key: Key, at: usize) {
-        let found = self.trees[self.bins[at].first as usize].remove(&(key, index));
+    fn remove_from_tree(&mut self, blocks: &mut BlockTable, index: u32, at: usize) {
+        let key = self.key(blocks.block(index));
+        let tree = &mut self.trees[self.bins[at].first as usize];
+        let found = tree.remove(&(key, index));
         debug_assert!(found, "a free block is in its bin under its key");
         // Well below the other limit, so that a bin does not go to and fro.
-        if self.bins[at].len <= LONG / 4 {
+        if tree.len() <= LONG as usize / 4 {
             self.fell(blocks, at);
         }
     }
 
-    /// Makes a list a tree.
+    /// Makes a list a tree, and gives its place.
     #[cold]
-    fn plant(&mut self, blocks: &BlockTable, at: usize) {
+    fn plant(&mut self, blocks: &BlockTable, at: usize) -> u32 {
         let mut tree = BTreeSet::new();
         let mut next = self.bins[at].first;
         while next != NOWHERE {
@@ -228,8 +241,8 @@ impl SizeBins {
                 self.trees.len() as u32 - 1
             }
         };
-        self.bins[at].first = place;
-        self.bins[at].is_tree = true;
+        self.bins[at] = Bin { first: place, len: TREE };
+        place
     }
 
     /// Makes a tree a list.
@@ -237,6 +250,7 @@ impl SizeBins {
         let place = self.bins[at].first;
         let tree = std::mem::take(&mut self.trees[place as usize]);
         self.vacant_trees.push(place);
+        let len = tree.len() as u32;
         let mut after = NOWHERE;
         for (_, index) in tree.into_iter().rev() {
             *blocks.links(index) = Links { prev: NOWHERE, next: after };
@@ -245,32 +259,28 @@ impl SizeBins {
             }
             after = index;
         }
-        self.bins[at].first = after;
-        self.bins[at].is_tree = false;
+        self.bins[at] = Bin { first: after, len };
     }
 
     /// The slot of the first block of at least `size` bytes.
     #[inline]
     pub(crate) fn first_from(&self, blocks: &BlockTable, size: u64) -> Option<u32> {
         let at = bin_of(size);
-        let mut next_at = at;
-        if self.bins[at].len != 0 {
-            // Bins of one size hold no smaller blocks.
-            if at < EXACT {
-                return Some(self.first(at));
-            }
+        let mut found = self.next_bin(at)?;
+        // Bins of one size hold no smaller blocks.
+        if found == at && at >= EXACT {
             if let Some(found) = self.first_in(blocks, at, size) {
                 return Some(found);
             }
+            found = self.next_bin(at + 1)?;
         }
-        next_at += 1;
-        Some(self.first(self.next_bin(next_at)?))
+        Some(self.first(found))
     }
 
     /// The first block of a bin that has at least `size` bytes.
     fn first_in(&self, blocks: &BlockTable, at: usize, size: u64) -> Option<u32> {
         let bin = self.bins[at];
-        if bin.is_tree {
+        if bin.is_tree() {
             let from = (Key { size, tie: 0, ptr: 0 }, 0);
             return self.trees[bin.first as usize].range(from..).next().map(|(_, index)| *index);
         }
@@ -286,7 +296,7 @@ impl SizeBins {
         let block = blocks.at(index).1;
         let at = bin_of(block.size);
         let bin = self.bins[at];
-        let next = if bin.is_tree {
+        let next = if bin.is_tree() {
             let behind = (Bound::Excluded((self.key(block), index)), Bound::Unbounded);
             self.trees[bin.first as usize].range(behind).next().map(|(_, index)| *index)
         } else {
@@ -299,7 +309,7 @@ impl SizeBins {
     #[inline]
     fn first(&self, at: usize) -> u32 {
         let bin = self.bins[at];
-        if !bin.is_tree {
+        if !bin.is_tree() {
             return bin.first;
         }
         let first = self.trees[bin.first as usize].first();
@@ -314,7 +324,7 @@ impl SizeBins {
 
     fn slots(&self, blocks: &BlockTable, at: usize) -> Vec<u32> {
         let bin = self.bins[at];
-        if bin.is_tree {
+        if bin.is_tree() {
             return self.trees[bin.first as usize].iter().map(|(_, index)| *index).collect();
         }
         let follows = |index: &u32| Some(blocks.links_of(*index).next).filter(|next| *next != NOWHERE);
@@ -326,7 +336,7 @@ impl SizeBins {
         let block = blocks.at(index).1;
         let at = bin_of(block.size);
         let bin = self.bins[at];
-        if bin.is_tree {
+        if bin.is_tree() {
             return self.trees[bin.first as usize].contains(&(self.key(block), index));
         }
         bin.len != 0 && self.slots(blocks, at).contains(&index)
@@ -357,14 +367,11 @@ impl SizeBins {
     }
 }
 
-/// The bin of a size. It never falls as the size grows.
+/// The bin of a size. It never falls as the size grows. Sizes come in no order, so that a branch here would often be
+/// guessed wrong.
 #[inline]
 fn bin_of(size: u64) -> usize {
     let units = (size / MIN_BLOCK_SIZE) as usize;
-    if units < EXACT {
-        return units;
-    }
-    let power = units.ilog2() as usize;
-    let step = (units >> (power - STEPS.ilog2() as usize)) & (STEPS - 1);
-    (EXACT + (power - EXACT.ilog2() as usize) * STEPS + step).min(BINS - 1)
+    let shift = (units | STEPS).ilog2() - STEPS.ilog2();
+    (shift as usize * STEPS + (units >> shift)).min(BINS - 1)
 }

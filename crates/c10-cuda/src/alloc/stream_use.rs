@@ -124,7 +124,7 @@ impl Locked<'_> {
         let queues =
             self.event_queues.iter().filter(|(_, queue)| !queue.is_empty()).map(|(stream, _)| *stream);
         let waiting = self.unrecorded.iter().chain(&self.stranded);
-        let uses = waiting.flat_map(|id| &self.blocks[*id].stream_uses).copied();
+        let uses = waiting.flat_map(|id| self.blocks[*id].stream_uses.iter()).copied();
         let devices: BTreeSet<_> = queues.chain(uses).map(|stream| stream.device).collect();
         for device in devices {
             self.driver().device_synchronize(device)?;
@@ -167,7 +167,7 @@ impl Locked<'_> {
                 uses.push(stream);
             }
         }
-        self.blocks[id].add_use(stream);
+        self.blocks[id].stream_uses.add(stream);
         Ok(())
     }
 }
@@ -175,7 +175,7 @@ impl Locked<'_> {
 impl DeviceState {
     /// Lets a freed block wait for an event that was recorded on a stream.
     pub(crate) fn wait_for(&mut self, id: BlockId, on: StreamHandle, event: EventHandle) {
-        self.blocks[id].event_count += 1;
+        self.blocks[id].stream_uses.events += 1;
         enqueue(&mut self.event_queues, on, event, id);
         self.queued_events += 1;
     }
@@ -197,7 +197,7 @@ impl DeviceState {
         self.queued_events -= 1;
         self.idle_events.keep(event);
         let block = &mut self.blocks[id];
-        block.event_count -= 1;
+        block.stream_uses.events -= 1;
         if block.is_free() {
             self.free_block(id);
         }

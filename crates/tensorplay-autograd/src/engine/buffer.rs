@@ -27,6 +27,7 @@ pub(super) struct Held {
 }
 
 impl InputBuffer {
+    #[inline]
     pub(super) fn new(count: usize) -> Self {
         Self { gradients: undefined(count), streams: None }
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::ready::Ready;
 use super::shared::Shared;
+use crate::node::Node;
 
 /// Nodes of all calls, those of inner calls first, then the newest.
 #[derive(Default)]
@@ -16,7 +17,7 @@ pub(super) struct Queue {
 
 /// A node, and the call that it runs for.
 pub(super) struct Item {
-    pub(super) ready: Ready,
+    pub(super) ready: Ready<Node>,
     pub(super) task: Arc<Shared>,
 }
 

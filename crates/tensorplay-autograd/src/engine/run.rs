@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::buffer::Held;
 use super::call::{Call, Level};
 use super::carried::Carried;
-use super::ready::Ready;
+use super::ready::{Ready, Turn};
 use super::task::{GraphTask, Offer, Wanted};
 use super::{shared, streams, unwanted, validate, worker};
 use crate::accumulate::AccumulateGrad;
@@ -33,13 +33,13 @@ pub(super) struct Request<'a> {
     pub(super) wanted: Wanted<'a>,
 }
 
-/// A task, and what is ready in it.
-pub(super) trait Access {
+/// A task, and what is ready in it, of a graph whose nodes are there for `'g`.
+pub(super) trait Access<'g> {
     /// Calls `f` with the task. It runs no operator.
     fn with<R>(&mut self, f: impl FnOnce(&mut GraphTask) -> R) -> R;
 
     /// Puts a node in its queue.
-    fn push(&mut self, ready: Ready) -> Result<()>;
+    fn push(&mut self, node: &'g Node, turn: Turn) -> Result<()>;
 
     /// Whether nodes keep what they saved.
     fn keeps_graph(&self) -> bool;
@@ -93,32 +93,33 @@ fn fit_roots(
 }
 
 /// A task that is on no device but the host: its thread has it alone.
-struct Local {
+struct Local<'g> {
     task: GraphTask,
     /// The greatest of those that are ready, if it became ready last: in a chain they need no heap.
-    next: Option<Ready>,
-    ready: BinaryHeap<Ready>,
+    next: Option<Ready<&'g Node>>,
+    ready: BinaryHeap<Ready<&'g Node>>,
     keep_graph: bool,
 }
 
-impl Local {
-    fn run(mut self, roots: &[Edge], gradients: SmallVec<[Option<Tensor>; 1]>) -> Result<GraphTask> {
+impl<'g> Local<'g> {
+    fn run(mut self, roots: &'g [Edge], gradients: SmallVec<[Option<Tensor>; 1]>) -> Result<GraphTask> {
         seed(&mut self, roots, gradients)?;
-        while let Some(ready) = self.next.take().or_else(|| self.ready.pop()) {
-            step(&mut self, ready)?;
+        while let Some(Ready { node, turn }) = self.next.take().or_else(|| self.ready.pop()) {
+            step(&mut self, node, turn)?;
         }
         Ok(self.task)
     }
 }
 
-impl Access for Local {
+impl<'g> Access<'g> for Local<'g> {
     #[inline]
     fn with<R>(&mut self, f: impl FnOnce(&mut GraphTask) -> R) -> R {
         f(&mut self.task)
     }
 
     #[inline]
-    fn push(&mut self, ready: Ready) -> Result<()> {
+    fn push(&mut self, node: &'g Node, turn: Turn) -> Result<()> {
+        let ready = Ready { node, turn };
         match &self.next {
             Some(next) if *next < ready => self.ready.extend(self.next.replace(ready)),
             Some(_) => self.ready.push(ready),
@@ -128,21 +129,26 @@ impl Access for Local {
         Ok(())
     }
 
+    #[inline]
     fn keeps_graph(&self) -> bool {
         self.keep_graph
     }
 }
 
 /// Gives the roots their gradients.
-fn seed(task: &mut impl Access, roots: &[Edge], gradients: SmallVec<[Option<Tensor>; 1]>) -> Result<()> {
+fn seed<'g>(
+    task: &mut impl Access<'g>,
+    roots: &'g [Edge],
+    gradients: SmallVec<[Option<Tensor>; 1]>,
+) -> Result<()> {
     roots.iter().zip(gradients).try_for_each(|(root, gradient)| deliver(task, root, gradient, None))
 }
 
 /// Passes on a gradient that was made on `producer`.
 #[inline]
-fn deliver(
-    task: &mut impl Access,
-    edge: &Edge,
+fn deliver<'g>(
+    task: &mut impl Access<'g>,
+    edge: &'g Edge,
     gradient: Option<Tensor>,
     producer: Option<Stream>,
 ) -> Result<()> {
@@ -153,24 +159,25 @@ fn deliver(
     loop {
         match task.with(|task| task.offer(edge, held)) {
             Offer::Taken => return Ok(()),
-            Offer::Ready(ready) => return task.push(ready),
+            Offer::Ready(turn) => return task.push(&edge.node, turn),
             Offer::Occupied { before, gradient } => held = Some(before.add(gradient)?),
         }
     }
 }
 
 /// Runs one node, and passes on what it gave.
-pub(super) fn step(task: &mut impl Access, Ready { node, buffer, role, .. }: Ready) -> Result<()> {
+pub(super) fn step<'g>(task: &mut impl Access<'g>, node: &'g Node, turn: Turn) -> Result<()> {
+    let Turn { buffer, role, .. } = turn;
     let stream = node.stream();
     let _current = stream.map(StreamGuard::new).transpose()?;
     let mut gradients = buffer.hand_over(stream)?;
     // Gradients that are results are as they came, unless the node only stands for the tensor.
     if !role.is_needed {
-        run_tensor_hooks(&node, &mut gradients)?;
+        run_tensor_hooks(node, &mut gradients)?;
     }
     if role.is_captured {
         task.with(|task| {
-            for capture in task.captures_of(&node) {
+            for capture in task.captures_of(node) {
                 let gradient = &gradients[capture.input];
                 task.captured[capture.result].clone_from(gradient);
                 task.leaves.extend(stream.map(|stream| (stream, gradient.clone())));
@@ -180,20 +187,20 @@ pub(super) fn step(task: &mut impl Access, Ready { node, buffer, role, .. }: Rea
     if !role.is_needed {
         return Ok(());
     }
-    let unwanted = task.with(|task| task.unwanted_of(&node));
-    let given = {
-        let _unwanted = (unwanted != 0).then(|| unwanted::enter(&node, unwanted));
-        run_node(&node, gradients, task.keeps_graph())?
+    let unwanted = task.with(|task| task.unwanted_of(node));
+    let mut given = {
+        let _unwanted = (unwanted != 0).then(|| unwanted::enter(node, unwanted));
+        run_node(node, gradients, task.keeps_graph())?
     };
     if let Some(stream) = stream
-        && let Some(leaf) = leaf_of(&node)
+        && let Some(leaf) = leaf_of(node)
     {
         let gradient = meta_or_init(leaf).state().grad.clone();
         task.with(|task| task.leaves.push((stream, gradient)));
     }
-    for (edge, gradient) in node.next_functions().iter().zip(given) {
+    for (edge, gradient) in node.next_functions().iter().zip(&mut given) {
         if let Some(edge) = edge {
-            deliver(task, edge, gradient, stream)?;
+            deliver(task, edge, gradient.take(), stream)?;
         }
     }
     Ok(())
@@ -222,6 +229,7 @@ fn run_tensor_hooks(node: &Node, gradients: &mut Gradients) -> Result<()> {
 }
 
 /// Hooks, the node itself, a check of what it gave, hooks.
+#[inline]
 fn run_node(node: &Node, mut gradients: Gradients, keep: bool) -> Result<Gradients> {
     run_tensor_hooks(node, &mut gradients)?;
     if let Some(hooks) = node.hooks() {
@@ -229,14 +237,15 @@ fn run_node(node: &Node, mut gradients: Gradients, keep: bool) -> Result<Gradien
     }
     let post = node.hooks().filter(|hooks| hooks.has_post());
     let taken = post.map(|_| gradients.clone());
-    let result = anomaly::while_running(node, || node.apply(gradients, keep));
+    let result = {
+        let _running = anomaly::enter_node(node);
+        node.apply(gradients, keep)
+    };
     let mut given = match result {
         Ok(given) => given,
         Err(error) => return Err(explained(node, error)),
     };
-    if !given.is_empty() || !node.next_functions().is_empty() {
-        validate::outputs(node, &mut given)?;
-    }
+    validate::outputs(node, &mut given)?;
     if anomaly::checks_nan() {
         validate::no_nan(node, &given)?;
     }
@@ -247,6 +256,7 @@ fn run_node(node: &Node, mut gradients: Gradients, keep: bool) -> Result<Gradien
 }
 
 /// In anomaly mode the sentence says where the node was made.
+#[cold]
 fn explained(node: &Node, error: Error) -> Error {
     if !anomaly::is_enabled() {
         return error;

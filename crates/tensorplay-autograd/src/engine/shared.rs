@@ -16,10 +16,11 @@ use smallvec::SmallVec;
 use super::call::Call;
 use super::carried::Carried;
 use super::queue::{Item, Queue};
-use super::ready::Ready;
+use super::ready::{Ready, Turn};
 use super::run::{Access, step};
 use super::task::GraphTask;
 use super::worker;
+use crate::node::Node;
 
 /// A task, and the queues of those who work for it.
 pub(super) struct Shared {
@@ -84,7 +85,8 @@ pub(super) fn run_item(Item { ready, task }: Item) {
             return Ok(());
         }
         let _carried = (!task.call.is_current()).then(|| task.carried.enter());
-        step(&mut Arc::clone(&task), ready)
+        let Ready { node, turn } = ready;
+        step(&mut Arc::clone(&task), &node, turn)
     });
 }
 
@@ -121,13 +123,13 @@ impl Shared {
     }
 }
 
-impl Access for Arc<Shared> {
+impl Access<'_> for Arc<Shared> {
     fn with<R>(&mut self, f: impl FnOnce(&mut GraphTask) -> R) -> R {
         f(&mut self.task())
     }
 
-    fn push(&mut self, ready: Ready) -> Result<()> {
-        let device = ready.node.stream().map(c10_core::Stream::device);
+    fn push(&mut self, node: &Node, turn: Turn) -> Result<()> {
+        let device = node.stream().map(c10_core::Stream::device);
         let queue = match device {
             None => &self.home,
             Some(device) => {
@@ -136,6 +138,7 @@ impl Access for Arc<Shared> {
             }
         };
         self.outstanding.fetch_add(1, Ordering::AcqRel);
+        let ready = Ready { node: node.clone(), turn };
         queue.push(Item { ready, task: Self::clone(self) });
         Ok(())
     }

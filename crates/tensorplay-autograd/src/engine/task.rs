@@ -8,7 +8,7 @@ use c10_core::{Device, Stream};
 use smallvec::SmallVec;
 
 use super::buffer::{Held, InputBuffer};
-use super::ready::{Ready, Role};
+use super::ready::{Role, Turn};
 use crate::node::{Edge, Node};
 
 // Note [Nodes of one edge]
@@ -86,7 +86,7 @@ pub(super) enum Offer {
     /// The task has it.
     Taken,
     /// The node has all that it waited for.
-    Ready(Ready),
+    Ready(Turn),
     /// There is one in its place: the sum is to be offered.
     Occupied { before: Held, gradient: Held },
 }
@@ -140,11 +140,17 @@ impl GraphTask {
     }
 
     /// Gives a node one of the gradients that it waits for.
+    #[inline]
     pub(super) fn offer(&mut self, edge: &Edge, gradient: Option<Held>) -> Offer {
         let node = &edge.node;
         if self.counts_shared && node.is_sole() {
             return self.ready_at_once(edge, gradient);
         }
+        self.offer_counted(edge, gradient)
+    }
+
+    fn offer_counted(&mut self, edge: &Edge, gradient: Option<Held>) -> Offer {
+        let node = &edge.node;
         let Some(pending) = self.pending.get_mut(&node.address()) else {
             // Nodes that are older than all that is wanted were not counted.
             return if self.counts_shared { self.ready_at_once(edge, gradient) } else { Offer::Taken };
@@ -166,16 +172,15 @@ impl GraphTask {
         }
         let buffer = pending.buffer.take().unwrap_or_else(|| InputBuffer::new(node.num_inputs()));
         self.order += 1;
-        Offer::Ready(Ready { node: node.clone(), buffer, order: self.order, role: pending.role })
+        Offer::Ready(Turn { buffer, order: self.order, role: pending.role })
     }
 
     #[inline]
     fn ready_at_once(&mut self, edge: &Edge, gradient: Option<Held>) -> Offer {
-        let node = edge.node.clone();
-        let buffer = InputBuffer::of(node.num_inputs(), edge.input, gradient);
+        let buffer = InputBuffer::of(edge.node.num_inputs(), edge.input, gradient);
         self.order += 1;
         let role = Role { is_needed: true, is_captured: false };
-        Offer::Ready(Ready { node, buffer, order: self.order, role })
+        Offer::Ready(Turn { buffer, order: self.order, role })
     }
 
     /// How many gradients each node below the roots waits for; with the nodes themselves, where they are asked for.

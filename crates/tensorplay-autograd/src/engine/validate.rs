@@ -7,35 +7,42 @@ use crate::node::{Edge, InputMeta, Node};
 
 /// Checks sizes, dtype and device of what `node` gave. A gradient that was broadcast is summed, one of another dtype
 /// is cast (of a complex one for a real tensor the real part is taken), one without dimensions is moved.
+#[inline]
 pub(super) fn outputs(node: &Node, given: &mut Gradients) -> Result<()> {
     let edges = node.next_functions();
-    if given.len() > edges.len() && given[edges.len()..].iter().any(Option::is_some)
-        || given.len() < edges.len()
-    {
-        return Err(Error::invalid_argument(format!(
-            "Function {} returned an invalid number of gradients - expected {}, but got {}",
-            node.name(),
-            edges.len(),
-            given.len()
-        )));
+    if given.len() != edges.len() {
+        if given.get(edges.len()..).is_none_or(|rest| rest.iter().any(Option::is_some)) {
+            return Err(wrong_number(node, given.len()));
+        }
+        given.truncate(edges.len());
     }
-    given.truncate(edges.len());
     for (at, (gradient, edge)) in given.iter_mut().zip(edges).enumerate() {
-        match (&gradient, edge) {
-            (Some(_), None) => *gradient = None,
-            (Some(own), Some(edge)) => {
-                let meta = &edge.node.inputs()[edge.input];
-                if let Some(changed) = fitted(own, meta, node, at)? {
-                    *gradient = Some(changed);
-                }
-            }
-            (None, _) => {}
+        let Some(own) = gradient else { continue };
+        let Some(edge) = edge else {
+            *gradient = None;
+            continue;
+        };
+        let meta = &edge.node.inputs()[edge.input];
+        if !meta.is_like(own)
+            && let Some(changed) = fitted(own, meta, node, at)?
+        {
+            *gradient = Some(changed);
         }
     }
     Ok(())
 }
 
+#[cold]
+fn wrong_number(node: &Node, given: usize) -> Error {
+    Error::invalid_argument(format!(
+        "Function {} returned an invalid number of gradients - expected {}, but got {given}",
+        node.name(),
+        node.next_functions().len(),
+    ))
+}
+
 /// The gradient as `meta` asks, if it is not so already.
+#[inline(never)]
 fn fitted(gradient: &Tensor, meta: &InputMeta, node: &Node, at: usize) -> Result<Option<Tensor>> {
     let mut changed = None;
     if !meta.has_sizes_of(gradient) {

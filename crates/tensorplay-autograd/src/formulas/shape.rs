@@ -13,7 +13,12 @@ pub(crate) fn zeros(like: &TensorMeta) -> Result<Tensor> {
 
 /// The conjugate of `alpha` times the gradient; the gradient itself for one.
 pub(crate) fn scaled(grad: &Tensor, alpha: Scalar) -> Result<Tensor> {
-    if alpha == Scalar::Int(1) { Ok(grad.clone()) } else { grad.mul_scalar(conj(alpha)) }
+    // Not by equality of scalars, which looks at all pairs of kinds.
+    if matches!(alpha, Scalar::Int(1) | Scalar::Double(1.0)) {
+        Ok(grad.clone())
+    } else {
+        grad.mul_scalar(conj(alpha))
+    }
 }
 
 /// The conjugate of a number.

@@ -1,7 +1,7 @@
 //! [`FunctionBody`]: the node of a call of a user's function or operator.
 
 use std::any::Any;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use aten::{Error, Result, Tensor};
 
@@ -23,6 +23,7 @@ pub(crate) trait Step: Send + Sync + 'static {
 
 /// Runs a step with what was saved for it.
 pub(crate) struct FunctionBody<S: Step> {
+    name: Arc<str>,
     step: Option<S>,
     /// `None` once it was given up.
     saved: Mutex<Option<SavedList>>,
@@ -33,8 +34,8 @@ pub(crate) struct FunctionBody<S: Step> {
 }
 
 impl<S: Step> FunctionBody<S> {
-    pub(crate) fn new(step: S, saved: SavedList, materializes: bool, first: usize) -> Self {
-        Self { step: Some(step), saved: Mutex::new(Some(saved)), materializes, first }
+    pub(crate) fn new(name: Arc<str>, step: S, saved: SavedList, materializes: bool, first: usize) -> Self {
+        Self { name, step: Some(step), saved: Mutex::new(Some(saved)), materializes, first }
     }
 
     fn run(
@@ -85,6 +86,10 @@ impl<S: Step> FunctionBody<S> {
 }
 
 impl<S: Step> Apply for FunctionBody<S> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
     fn apply(&self, node: &Node, gradients: Gradients, keep: bool) -> Result<Gradients> {
         let Some(step) = &self.step else { return Err(crate::saved::already_freed()) };
         // The step is the user's code: it does not run under the lock.

@@ -26,7 +26,7 @@ pub(crate) use results::Call;
 
 use crate::meta::requires_grad;
 use crate::mode::{GradModeGuard, is_grad_enabled};
-use crate::node::{Edge, next_sequence};
+use crate::node::{Edges, next_sequence};
 use crate::view_track::gradient_edge;
 
 /// An operation with a derivative of the user's own.
@@ -136,6 +136,6 @@ fn apply<F: Function>(mut function: F, inputs: &[&Tensor]) -> Result<Vec<Tensor>
 }
 
 /// Where the gradients of the inputs go.
-fn edges(inputs: &[&Tensor]) -> Result<smallvec::SmallVec<[Option<Edge>; 2]>> {
+fn edges(inputs: &[&Tensor]) -> Result<Edges> {
     inputs.iter().map(|input| if requires_grad(input) { gradient_edge(input) } else { Ok(None) }).collect()
 }

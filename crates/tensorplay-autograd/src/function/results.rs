@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::body::{FunctionBody, Step};
 use super::context::{Marks, SaveList};
 use crate::meta::{meta, requires_grad};
-use crate::node::{Edge, InputMeta, NewNode, Node, NodeName};
+use crate::node::{Edge, Edges, InputMeta, NewNode, Node};
 use crate::saved::{self, Saved, SavedList, SavedTensor};
 use crate::view_track::{self, Creation, rebase_history, set_made_by, set_result};
 
@@ -16,7 +16,7 @@ use crate::view_track::{self, Creation, rebase_history, set_made_by, set_result}
 pub(crate) struct Call<'a> {
     pub(crate) inputs: &'a [&'a Tensor],
     /// Of the inputs; `None` for a call that is not recorded.
-    pub(crate) edges: Option<SmallVec<[Option<Edge>; 2]>>,
+    pub(crate) edges: Option<Edges>,
     pub(crate) sequence: u64,
     pub(crate) name: &'a dyn Fn() -> Arc<str>,
 }
@@ -67,9 +67,8 @@ impl Call<'_> {
                     edges.swap(0, first);
                 }
                 let inputs = results.iter().map(InputMeta::of).collect();
-                let body = FunctionBody::new(step, saved, materializes, first);
-                let name = NodeName::Made((self.name)());
-                Some(NewNode { name, sequence: self.sequence, edges, inputs, body }.make())
+                let body = FunctionBody::new((self.name)(), step, saved, materializes, first);
+                Some(NewNode { sequence: self.sequence, edges, inputs, body }.make())
             }
         };
         let made = own(results, &kinds, node.as_ref());

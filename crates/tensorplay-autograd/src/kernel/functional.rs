@@ -5,7 +5,7 @@ use aten::dispatch::{Arguments, Around, DispatchKey, DispatchKeySet, Results};
 use aten::{Result, Tensor};
 
 use super::BELOW_AUTOGRAD;
-use super::recording::{self, Recording};
+use super::recording::Recording;
 use crate::formula::Formula;
 use crate::meta::requires_grad;
 use crate::mode::is_grad_enabled;
@@ -22,9 +22,11 @@ impl Around for Functional {
 
     const BELOW: DispatchKeySet = BELOW_AUTOGRAD;
 
+    const PASSED_BY: bool = true;
+
     #[inline]
     fn concerns(tensor: &Tensor) -> bool {
-        recording::concerns(tensor)
+        tensor.is_followed()
     }
 
     #[inline]
@@ -52,15 +54,16 @@ pub(crate) struct View {
 }
 
 impl Around for View {
-    /// A recording, and whether there is one.
-    type Record = (Recording, bool);
+    type Record = Recording;
 
     // The kernel of ADInplaceOrView links views where this one is passed by.
     const BELOW: DispatchKeySet = DispatchKeySet::full_after(DispatchKey::AdInplaceOrView);
 
+    const PASSED_BY: bool = true;
+
     #[inline]
     fn concerns(tensor: &Tensor) -> bool {
-        recording::concerns(tensor)
+        tensor.is_followed()
     }
 
     // A view of what needs no gradient is one all the same: its base may be written with what needs one.
@@ -71,14 +74,12 @@ impl Around for View {
         view_track::link(made, of, self.creation());
     }
 
-    fn before(
-        &self,
-        (recording, is_recorded): &mut (Recording, bool),
-        arguments: Arguments<'_>,
-    ) -> Result<bool> {
+    fn before(&self, recording: &mut Recording, arguments: Arguments<'_>) -> Result<bool> {
         let mut needs_record = false;
         arguments.tensors_of(0, &mut |tensor| needs_record = requires_grad(tensor));
-        *is_recorded = needs_record && recording.begin(self.formula, arguments, None)?;
+        if needs_record {
+            recording.begin(self.formula, arguments, None)?;
+        }
         Ok(true)
     }
 
@@ -90,12 +91,12 @@ impl Around for View {
 
     fn after(
         &self,
-        (recording, is_recorded): &mut (Recording, bool),
+        recording: &mut Recording,
         arguments: Arguments<'_>,
         results: &mut Results<'_>,
     ) -> Result<()> {
         link(arguments, results, self.creation());
-        if *is_recorded { record(self.formula, recording, results) } else { Ok(()) }
+        record(self.formula, recording, results)
     }
 }
 
@@ -144,9 +145,9 @@ impl Around for InferenceView {
     }
 }
 
-/// Makes the node of the call the one that made its results.
+/// Makes the node of the call, if it is recorded, the one that made its results.
 fn record(formula: &'static Formula, recording: &mut Recording, results: &mut Results<'_>) -> Result<()> {
-    let node = recording.finish(formula, results)?;
+    let Some(node) = recording.finish(formula, results)? else { return Ok(()) };
     // Almost all calls have one result, which gets the handle itself.
     for at in 1..results.len() {
         set_if_differentiable(formula, results, at, || node.clone());

@@ -6,7 +6,6 @@ use aten::{Error, Result, Tensor};
 
 use super::BELOW_AUTOGRAD;
 use super::in_place::first;
-use super::recording;
 use crate::meta::requires_grad;
 
 pub(super) fn register(library: &mut Library<'_>) -> Result<()> {
@@ -23,9 +22,11 @@ impl Around for Resize {
 
     const BELOW: DispatchKeySet = BELOW_AUTOGRAD;
 
+    const PASSED_BY: bool = true;
+
     #[inline]
     fn concerns(tensor: &Tensor) -> bool {
-        recording::concerns(tensor)
+        tensor.is_followed()
     }
 
     fn before(&self, (): &mut (), arguments: Arguments<'_>) -> Result<bool> {

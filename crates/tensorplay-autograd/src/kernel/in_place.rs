@@ -5,7 +5,7 @@ use aten::dispatch::{Arguments, Around, DispatchKey, DispatchKeySet, Results};
 use aten::{Error, Result, Tensor};
 
 use super::BELOW_AUTOGRAD;
-use super::recording::{self, Recording};
+use super::recording::Recording;
 use crate::formula::Formula;
 use crate::meta::requires_grad;
 use crate::mode::is_grad_enabled;
@@ -24,9 +24,11 @@ impl Around for InPlace {
 
     const BELOW: DispatchKeySet = BELOW_AUTOGRAD;
 
+    const PASSED_BY: bool = true;
+
     #[inline]
     fn concerns(tensor: &Tensor) -> bool {
-        recording::concerns(tensor)
+        tensor.is_followed()
     }
 
     fn before(&self, recording: &mut Recording, arguments: Arguments<'_>) -> Result<bool> {
@@ -49,7 +51,8 @@ impl Around for InPlace {
     fn after(&self, recording: &mut Recording, arguments: Arguments<'_>, _: &mut Results<'_>) -> Result<()> {
         let Some(changed) = first(arguments) else { return Ok(()) };
         let (node, finished) = match recording.finish_in_place(self.formula, &changed) {
-            Ok(node) => (node, Ok(())),
+            Ok(None) => return Ok(()),
+            Ok(Some(node)) => (node, Ok(())),
             // The tensor is changed: a backward call that meets it must not go on as if nothing had been.
             Err(error) => (refusal::lost(self.formula.name, &changed), Err(error)),
         };

@@ -3,7 +3,7 @@
 use aten::dispatch::{Arguments, Around, DispatchKeySet};
 use aten::{Error, Result, Tensor};
 
-use super::{BELOW_AUTOGRAD, recording};
+use super::BELOW_AUTOGRAD;
 use crate::meta::requires_grad;
 use crate::mode::is_grad_enabled;
 
@@ -18,9 +18,11 @@ impl Around for Out {
 
     const BELOW: DispatchKeySet = BELOW_AUTOGRAD;
 
+    const PASSED_BY: bool = true;
+
     #[inline]
     fn concerns(tensor: &Tensor) -> bool {
-        recording::concerns(tensor)
+        tensor.is_followed()
     }
 
     fn before(&self, (): &mut (), arguments: Arguments<'_>) -> Result<bool> {

@@ -2,29 +2,19 @@
 
 use aten::dispatch::{Arguments, Results};
 use aten::{Result, Tensor};
-use smallvec::SmallVec;
 
 use crate::formula::{Formula, FormulaBody, Keep, Of};
 use crate::mode::is_grad_enabled;
-use crate::node::{Edge, InputMeta, NewNode, Node, NodeName, next_sequence, topological_above};
-use crate::saved::{Saved, SavedList, SavedTensor, TensorMeta};
+use crate::node::{Draft, InputMeta, Inputs, Node};
+use crate::saved::{Saved, SavedTensor, TensorMeta};
 use crate::saved_hooks::check_stop;
 use crate::view_track::edge_if_required;
-
-/// Whether a call with the tensor may have to be recorded.
-#[inline]
-pub(crate) fn concerns(tensor: &Tensor) -> bool {
-    tensor.autograd_meta().is_some() || tensor.view_base().is_some_and(|base| base.autograd_meta().is_some())
-}
 
 /// A call that is being recorded.
 #[derive(Default)]
 pub(crate) struct Recording {
-    sequence: u64,
-    edges: SmallVec<[Option<Edge>; 2]>,
-    saved: SavedList,
-    /// How many edges each target has, where one of them is a list.
-    lengths: Option<Box<[usize]>>,
+    /// The node that will stand for it.
+    draft: Option<Draft>,
     /// Bit `i` says that the gradient of target `i` is wanted.
     wants: u32,
 }
@@ -34,12 +24,21 @@ impl Recording {
     /// elements are needed, they are copied.
     pub(crate) fn begin(
         &mut self,
-        formula: &Formula,
+        formula: &'static Formula,
         arguments: Arguments<'_>,
         changed: Option<&Tensor>,
     ) -> Result<bool> {
-        if !is_grad_enabled() || !self.find_edges(formula, arguments)? {
+        if !is_grad_enabled() {
             return Ok(false);
+        }
+        // Made before the edges are found: views may make nodes for theirs, which are older then.
+        let mut draft = Draft::new(|| FormulaBody::new(formula));
+        self.wants = find_edges(&mut draft, formula, arguments)?;
+        if self.wants == 0 {
+            return Ok(false);
+        }
+        if formula.saves_tensors() {
+            draft.body().will_keep_tensors();
         }
         for save in formula.saves {
             let saved = match save.of {
@@ -48,70 +47,38 @@ impl Recording {
                 }
                 _ => Saved::None,
             };
-            self.saved.push(saved);
+            draft.body().saved().push(saved);
         }
         if !formula.fills_arguments {
             check_stop()?;
         }
+        self.draft = Some(draft);
         Ok(true)
     }
 
-    /// Finds where gradients go; whether any is wanted.
-    fn find_edges(&mut self, formula: &Formula, arguments: Arguments<'_>) -> Result<bool> {
-        let mut lengths = formula.has_list().then(Vec::new);
-        // Taken before the edges: views may make nodes for theirs.
-        let mut sequence = None;
-        for (which, target) in formula.targets.iter().enumerate() {
-            let before = self.edges.len();
-            let mut fault = None;
-            arguments.tensors_of(target.argument, &mut |tensor| {
-                let edge = if concerns(tensor) {
-                    sequence.get_or_insert_with(next_sequence);
-                    edge_if_required(tensor)
-                } else {
-                    Ok(None)
-                };
-                match edge {
-                    Ok(edge) => {
-                        self.wants |= u32::from(edge.is_some()) << which;
-                        self.edges.push(edge);
-                    }
-                    Err(error) => fault = Some(error),
-                }
-            });
-            if let Some(error) = fault {
-                return Err(error);
-            }
-            // An argument that is absent has an edge too: targets have their places.
-            if self.edges.len() == before && !target.is_list {
-                self.edges.push(None);
-            }
-            if let Some(lengths) = &mut lengths {
-                lengths.push(self.edges.len() - before);
-            }
-        }
-        self.lengths = lengths.map(Vec::into_boxed_slice);
-        self.sequence = sequence.unwrap_or_default();
-        Ok(self.wants != 0)
-    }
-
-    /// The node, with what the formula needs of the results.
-    pub(crate) fn finish(&mut self, formula: &'static Formula, results: &Results<'_>) -> Result<Node> {
+    /// The node, with what the formula needs of the results; nothing if none was begun.
+    pub(crate) fn finish(
+        &mut self,
+        formula: &'static Formula,
+        results: &Results<'_>,
+    ) -> Result<Option<Node>> {
         let meta_of = |at| results.tensor(at).map_or_else(InputMeta::undefined, InputMeta::of);
-        self.finish_with(
-            formula,
-            |which| results.tensor(which),
-            || match results.len() {
-                1 => [meta_of(0)].into(),
-                len => (0..len).map(meta_of).collect(),
-            },
-        )
+        let metas = |inputs: &mut Inputs| match results.len() {
+            // The only one is made in its place.
+            1 => inputs.push(meta_of(0)),
+            len => inputs.extend((0..len).map(meta_of)),
+        };
+        self.finish_with(formula, |which| results.tensor(which), metas)
     }
 
     /// The node of an in-place call, whose result is the tensor it changed.
-    pub(crate) fn finish_in_place(&mut self, formula: &'static Formula, changed: &Tensor) -> Result<Node> {
+    pub(crate) fn finish_in_place(
+        &mut self,
+        formula: &'static Formula,
+        changed: &Tensor,
+    ) -> Result<Option<Node>> {
         let own = |which| (which == 0).then_some(changed);
-        self.finish_with(formula, own, || [InputMeta::of(changed)].into())
+        self.finish_with(formula, own, |inputs| inputs.push(InputMeta::of(changed)))
     }
 
     #[inline]
@@ -119,26 +86,51 @@ impl Recording {
         &mut self,
         formula: &'static Formula,
         result: impl Fn(usize) -> Option<&'t Tensor>,
-        inputs: impl FnOnce() -> SmallVec<[InputMeta; 1]>,
-    ) -> Result<Node> {
-        for (save, slot) in formula.saves.iter().zip(&mut self.saved) {
+        metas: impl FnOnce(&mut Inputs),
+    ) -> Result<Option<Node>> {
+        let Some(mut draft) = self.draft.take() else { return Ok(None) };
+        for (at, save) in formula.saves.iter().enumerate() {
             if let Of::Result(which) = save.of
                 && save.users & self.wants != 0
                 && let Some(tensor) = result(which)
             {
-                *slot = kept_result(tensor, which, save.keep)?;
+                draft.body().saved()[at] = kept_result(tensor, which, save.keep)?;
             }
         }
         check_stop()?;
-        let topological = topological_above(&self.edges);
-        Ok(Node::made_of(topological, || NewNode {
-            name: NodeName::Static(formula.name),
-            sequence: self.sequence,
-            edges: std::mem::take(&mut self.edges),
-            inputs: inputs(),
-            body: FormulaBody::new(formula, std::mem::take(&mut self.saved), self.lengths.take()),
-        }))
+        Ok(Some(draft.finish(metas)))
     }
+}
+
+/// Finds where gradients go: bit `i` says that that of target `i` is wanted.
+fn find_edges(draft: &mut Draft, formula: &Formula, arguments: Arguments<'_>) -> Result<u32> {
+    let mut wants = 0;
+    let mut lengths = formula.has_list().then(Vec::new);
+    for (which, target) in formula.targets.iter().enumerate() {
+        let before = draft.edges().len();
+        let mut fault = None;
+        arguments.tensors_of(target.argument, &mut |tensor| match edge_if_required(tensor) {
+            Ok(edge) => {
+                wants |= u32::from(edge.is_some()) << which;
+                draft.edges().push(edge);
+            }
+            Err(error) => fault = Some(error),
+        });
+        if let Some(error) = fault {
+            return Err(error);
+        }
+        // An argument that is absent has an edge too: targets have their places.
+        if draft.edges().len() == before && !target.is_list {
+            draft.edges().push(None);
+        }
+        if let Some(lengths) = &mut lengths {
+            lengths.push(draft.edges().len() - before);
+        }
+    }
+    if let Some(lengths) = lengths {
+        draft.body().set_lengths(lengths.into_boxed_slice());
+    }
+    Ok(wants)
 }
 
 fn argument(arguments: Arguments<'_>, at: usize, keep: Keep, changed: Option<&Tensor>) -> Result<Saved> {

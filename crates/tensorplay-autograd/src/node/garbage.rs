@@ -4,22 +4,24 @@
 //! A node holds the nodes below it: by its edges, by the tensors that it saved, by its hooks. Were it just dropped, a
 //! chain of a million nodes would be a million calls deep. So the first thing that ends on a thread runs a loop, and
 //! what ends meanwhile gives it what it held. What autograd keeps with a tensor does the same, for its hooks may hold
-//! tensors of other graphs. Nodes that hold others by their edges alone, as most do, have a [loop](leave) of their own.
+//! tensors of other graphs. Nodes that hold others by their edges alone, as most do, have a [loop](leave) of their own,
+//! which takes the edges of a node before it ends.
 
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use c10_core::shared::Shared;
 use smallvec::SmallVec;
 
-use super::{Apply, Edge, Node, NodeCell};
+use super::{Apply, Body, Edges, Node, NodeCell};
 use crate::saved::SavedList;
 
 /// What may hold the last handle on a node.
 #[expect(dead_code, reason = "it is held to be dropped")]
 pub(crate) enum Garbage {
-    Edges(SmallVec<[Option<Edge>; 2]>),
+    Edges(Edges),
     Saved(SavedList),
     Any(Box<dyn Any + Send>),
 }
@@ -29,55 +31,47 @@ thread_local! {
     /// thread's very end: graphs may end in destructors of other locals.
     static WAITING: ManuallyDrop<RefCell<Option<Vec<Garbage>>>> =
         const { ManuallyDrop::new(RefCell::new(None)) };
-
-    /// Whether the loop of nodes runs on this thread, and what waits for it. It has no destructor either.
-    static LEAVING: Cell<bool> = const { Cell::new(false) };
-    static LEFT: ManuallyDrop<RefCell<Vec<Node>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
-impl<B: Apply + ?Sized> Drop for NodeCell<B> {
+impl Drop for NodeCell {
     fn drop(&mut self) {
         let mut garbage = Vec::new();
-        self.body.take_garbage(&mut garbage);
-        if self.header.hooks.get().is_some()
-            && let Some(hooks) = self.header.hooks.take()
+        match &mut self.body {
+            Body::Formula(body) => body.take_garbage(&mut garbage),
+            Body::Other(body) => body.take_garbage(&mut garbage),
+        }
+        if self.hooks.get().is_some()
+            && let Some(hooks) = self.hooks.take()
         {
             garbage.push(Garbage::Any(hooks));
         }
-        if let Some(origin) = self.header.origin.take() {
+        if let Some(origin) = self.origin.take() {
             garbage.push(Garbage::Any(origin));
         }
         if garbage.is_empty() {
-            self.header.edges.iter_mut().filter_map(Option::take).for_each(|edge| leave(edge.node));
+            leave(&mut self.edges);
         } else {
-            let edges = std::mem::take(&mut self.header.edges);
+            let edges = std::mem::take(&mut self.edges);
             collect(garbage.into_iter().chain([Garbage::Edges(edges)]));
         }
     }
 }
 
-/// Drops a handle. If it may be the last, it is left to the loop of nodes that runs further up on this thread's stack.
-fn leave(node: Node) {
-    if !node.is_sole() {
-        return;
-    }
-    if LEAVING.replace(true) {
-        LEFT.with(|left| left.borrow_mut().push(node));
-        return;
-    }
-    struct End;
-    impl Drop for End {
-        fn drop(&mut self) {
-            LEAVING.set(false);
+/// Drops edges, and what ends with them.
+fn leave(edges: &mut Edges) {
+    // It grows where a graph branches.
+    let mut ending: SmallVec<[Node; 4]> = SmallVec::new();
+    let take = |edges: &mut Edges, ending: &mut SmallVec<_>| {
+        let nodes = edges.iter_mut().filter_map(|edge| Some(edge.take()?.node));
+        ending.extend(nodes.filter(Node::is_sole));
+    };
+    take(edges, &mut ending);
+    while let Some(mut node) = ending.pop() {
+        if let Some(cell) = Shared::get_mut(&mut node.0) {
+            take(&mut cell.edges, &mut ending);
         }
-    }
-    let _end = End;
-    let mut next = Some(node);
-    while let Some(node) = next {
         drop(node);
-        next = LEFT.with(|left| left.borrow_mut().pop());
     }
-    LEFT.with(|left| left.take());
 }
 
 /// Drops it now, or leaves it to the loop that runs further up on this thread's stack.

@@ -12,12 +12,12 @@ pub(crate) mod refusal;
 
 use std::any::Any;
 use std::fmt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
 
 use aten::Result;
 use c10_core::Stream;
-use c10_core::in_place::new_in_place;
+use c10_core::shared::{Shared, WeakShared};
 use smallvec::SmallVec;
 
 pub use edge::Edge;
@@ -26,18 +26,23 @@ pub(crate) use hooks::NodeHooks;
 pub(crate) use input_meta::InputMeta;
 
 use crate::anomaly::Origin;
+use crate::engine::current_stream;
+use crate::formula::FormulaBody;
 use crate::gradients::Gradients;
 
 /// A step of the backward pass: a shared handle.
 #[derive(Clone)]
-pub struct Node(Arc<NodeCell<dyn Apply>>);
+pub struct Node(Shared<NodeCell>);
 
 /// A handle that does not keep the node alive.
 #[derive(Clone, Default)]
-pub(crate) struct WeakNode(Option<Weak<NodeCell<dyn Apply>>>);
+pub(crate) struct WeakNode(Option<WeakShared<NodeCell>>);
 
 /// What a kind of node does.
 pub(crate) trait Apply: Any + Send + Sync {
+    /// The name, as `MulBackward0`.
+    fn name(&self) -> &str;
+
     /// The gradients of the inputs, one for each edge, from those of the outputs. With `keep` it will be asked
     /// again; without, what it saved is given up.
     fn apply(&self, node: &Node, gradients: Gradients, keep: bool) -> Result<Gradients>;
@@ -49,35 +54,24 @@ pub(crate) trait Apply: Any + Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
-struct NodeCell<B: Apply + ?Sized> {
-    header: Header,
-    body: B,
-}
+pub(crate) type Edges = SmallVec<[Option<Edge>; 2]>;
+pub(crate) type Inputs = SmallVec<[InputMeta; 1]>;
 
-struct Header {
+struct NodeCell {
     sequence: u64,
     topological: u64,
-    name: NodeName,
-    edges: SmallVec<[Option<Edge>; 2]>,
-    inputs: SmallVec<[InputMeta; 1]>,
+    stream: Option<Stream>,
+    edges: Edges,
+    inputs: Inputs,
     hooks: OnceLock<Box<NodeHooks>>,
     origin: Option<Box<Origin>>,
+    body: Body,
 }
 
-/// A name that is known when the program is built, or one that a user gives.
-#[derive(Clone, Debug)]
-pub(crate) enum NodeName {
-    Static(&'static str),
-    Made(Arc<str>),
-}
-
-impl NodeName {
-    pub(crate) fn as_str(&self) -> &str {
-        match self {
-            Self::Static(name) => name,
-            Self::Made(name) => name,
-        }
-    }
+/// What a node does. Almost all run a formula.
+enum Body {
+    Formula(FormulaBody),
+    Other(Box<dyn Apply>),
 }
 
 /// All nodes of the process are numbered as they are made, across threads: the engine runs the newest first.
@@ -93,103 +87,164 @@ pub(crate) const FIRST_IN_LINE: u64 = u64::MAX;
 
 /// What a node is made of.
 pub(crate) struct NewNode<B> {
-    pub(crate) name: NodeName,
     pub(crate) sequence: u64,
-    pub(crate) edges: SmallVec<[Option<Edge>; 2]>,
-    pub(crate) inputs: SmallVec<[InputMeta; 1]>,
+    pub(crate) edges: Edges,
+    pub(crate) inputs: Inputs,
     pub(crate) body: B,
 }
 
 impl<B: Apply> NewNode<B> {
     pub(crate) fn make(self) -> Node {
-        Node::made_of(topological_above(&self.edges), || self)
+        let Self { sequence, edges, inputs, body } = self;
+        let body = Body::Other(Box::new(body));
+        let (topological, stream) = (topological_above(&edges), stream_of(&inputs));
+        let (hooks, origin) = (OnceLock::new(), Origin::here());
+        Node(Shared::new(|| NodeCell { sequence, topological, stream, edges, inputs, hooks, origin, body }))
     }
 }
 
 /// The longest way to a leaf of a node with these edges.
 #[inline]
-pub(crate) fn topological_above(edges: &[Option<Edge>]) -> u64 {
+fn topological_above(edges: &[Option<Edge>]) -> u64 {
     edges.iter().flatten().map(|edge| edge.node.topological() + 1).max().unwrap_or(0)
 }
 
-impl Node {
-    /// A node of what `make` gives, in the place where it stays: see Note [Made in place] in `c10_core::in_place`.
+/// The stream on which results like these are computed, if they are on a device with streams.
+#[inline]
+fn stream_of(inputs: &[InputMeta]) -> Option<Stream> {
+    inputs.iter().find_map(|input| current_stream(input.device))
+}
+
+/// The node of a call that is being recorded, which nobody else knows of.
+///
+/// It is there before the call, in the place where it stays, and is filled bit by bit: nothing of it is moved.
+pub(crate) struct Draft(Node);
+
+impl Draft {
     #[inline(always)]
-    pub(crate) fn made_of<B: Apply>(topological: u64, make: impl FnOnce() -> NewNode<B>) -> Self {
-        let origin = Origin::here();
-        Self(new_in_place(|| {
-            let NewNode { name, sequence, edges, inputs, body } = make();
-            let header =
-                Header { sequence, topological, name, edges, inputs, hooks: OnceLock::new(), origin };
-            NodeCell { header, body }
-        }))
+    pub(crate) fn new(body: impl FnOnce() -> FormulaBody) -> Self {
+        Self(Node(Shared::new(|| NodeCell {
+            sequence: next_sequence(),
+            topological: 0,
+            stream: None,
+            edges: SmallVec::new(),
+            inputs: SmallVec::new(),
+            hooks: OnceLock::new(),
+            origin: Origin::here(),
+            body: Body::Formula(body()),
+        })))
     }
 
+    #[inline]
+    fn cell(&mut self) -> &mut NodeCell {
+        Shared::get_mut(&mut self.0.0).expect("a draft gives out no handles")
+    }
+
+    /// Its edges, to be filled.
+    #[inline]
+    pub(crate) fn edges(&mut self) -> &mut Edges {
+        &mut self.cell().edges
+    }
+
+    /// What the formula keeps, to be filled.
+    #[inline]
+    pub(crate) fn body(&mut self) -> &mut FormulaBody {
+        match &mut self.cell().body {
+            Body::Formula(body) => body,
+            Body::Other(_) => unreachable!("a draft runs a formula"),
+        }
+    }
+
+    /// The node, whose edges are all there. `inputs` adds what the gradients that it takes are like.
+    #[inline]
+    pub(crate) fn finish(mut self, inputs: impl FnOnce(&mut Inputs)) -> Node {
+        let cell = self.cell();
+        inputs(&mut cell.inputs);
+        cell.stream = stream_of(&cell.inputs);
+        cell.topological = topological_above(&cell.edges);
+        self.0
+    }
+}
+
+impl Body {
+    fn as_apply(&self) -> &dyn Apply {
+        match self {
+            Self::Formula(body) => body,
+            Self::Other(body) => &**body,
+        }
+    }
+}
+
+impl Node {
     /// Whether this is the only handle. Stale at once if others clone it.
     #[inline]
     pub(crate) fn is_sole(&self) -> bool {
-        Arc::strong_count(&self.0) == 1
+        Shared::strong_count(&self.0) == 1
     }
 
     /// The name, as `MulBackward0`.
     pub fn name(&self) -> &str {
-        self.0.header.name.as_str()
+        self.0.body.as_apply().name()
     }
 
     /// Larger for nodes that were made later; the largest number for accumulators (`_sequence_nr`).
     #[inline]
     pub fn sequence(&self) -> u64 {
-        self.0.header.sequence
+        self.0.sequence
     }
 
     /// The longest way to a leaf (`topological_nr`).
     #[inline]
     pub fn topological(&self) -> u64 {
-        self.0.header.topological
+        self.0.topological
     }
 
     /// Where each gradient goes; `None` where none is wanted (`next_functions`).
     #[inline]
     pub fn next_functions(&self) -> &[Option<Edge>] {
-        &self.0.header.edges
+        &self.0.edges
     }
 
     /// How many gradients it takes: one for each result of the call that it stands for.
     #[inline]
     pub fn num_inputs(&self) -> usize {
-        self.0.header.inputs.len()
+        self.0.inputs.len()
     }
 
     #[inline]
     pub(crate) fn inputs(&self) -> &[InputMeta] {
-        &self.0.header.inputs
+        &self.0.inputs
     }
 
     /// The stream on which it runs; `None` for nodes of the host.
     #[inline]
     pub(crate) fn stream(&self) -> Option<Stream> {
-        self.inputs().iter().find_map(|input| input.stream)
+        self.0.stream
     }
 
     pub(crate) fn origin(&self) -> Option<&Origin> {
-        self.0.header.origin.as_deref()
+        self.0.origin.as_deref()
     }
 
     #[inline]
     pub(crate) fn hooks(&self) -> Option<&NodeHooks> {
-        self.0.header.hooks.get().map(|hooks| &**hooks)
+        self.0.hooks.get().map(|hooks| &**hooks)
     }
 
     pub(crate) fn hooks_or_init(&self) -> &NodeHooks {
-        self.0.header.hooks.get_or_init(Box::default)
+        self.0.hooks.get_or_init(Box::default)
     }
 
+    #[inline]
     pub(crate) fn apply(&self, gradients: Gradients, keep: bool) -> Result<Gradients> {
-        self.0.body.apply(self, gradients, keep)
+        match &self.0.body {
+            Body::Formula(body) => body.apply(self, gradients, keep),
+            Body::Other(body) => body.apply(self, gradients, keep),
+        }
     }
 
     pub(crate) fn body<B: Apply>(&self) -> Option<&B> {
-        self.0.body.as_any().downcast_ref()
+        self.0.body.as_apply().as_any().downcast_ref()
     }
 
     /// Whether two handles are of one node.
@@ -199,11 +254,11 @@ impl Node {
 
     /// Tells nodes that are alive apart.
     pub(crate) fn address(&self) -> usize {
-        Arc::as_ptr(&self.0).cast::<()>() as usize
+        std::ptr::from_ref(&*self.0).addr()
     }
 
     pub(crate) fn downgrade(&self) -> WeakNode {
-        WeakNode(Some(Arc::downgrade(&self.0)))
+        WeakNode(Some(Shared::downgrade(&self.0)))
     }
 }
 

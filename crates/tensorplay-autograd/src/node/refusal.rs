@@ -1,30 +1,24 @@
 //! Nodes that have no gradient to give, and say why: a backward call that meets one is refused.
 
 use aten::{Error, Result, Tensor};
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 
-use super::{Apply, Edge, Garbage, InputMeta, NewNode, Node, NodeName, next_sequence};
+use super::{Apply, Edges, Garbage, InputMeta, NewNode, Node, next_sequence};
 use crate::gradients::Gradients;
 
 /// Why there is no gradient.
 enum Refusal {
     /// The operator has no formula.
     NoFormula(&'static str),
-    /// What the gradient needs could not be kept.
-    Lost,
+    /// What the gradient needs of the node of this name could not be kept.
+    Lost(&'static str),
     /// A function that is differentiable once gave it.
     OnceDifferentiable,
 }
 
 /// Of what an operator made that has no formula.
-pub(crate) fn no_formula(
-    operator: &'static str,
-    sequence: u64,
-    edges: SmallVec<[Option<Edge>; 2]>,
-    results: &[Tensor],
-) -> Node {
+pub(crate) fn no_formula(operator: &'static str, sequence: u64, edges: Edges, results: &[Tensor]) -> Node {
     NewNode {
-        name: NodeName::Static("NotImplemented"),
         sequence,
         edges,
         inputs: results.iter().map(InputMeta::of).collect(),
@@ -36,11 +30,10 @@ pub(crate) fn no_formula(
 /// Of a tensor that was changed in place by an operator that then could not keep what its gradient needs.
 pub(crate) fn lost(name: &'static str, changed: &Tensor) -> Node {
     NewNode {
-        name: NodeName::Static(name),
         sequence: next_sequence(),
         edges: smallvec![None],
         inputs: smallvec![InputMeta::of(changed)],
-        body: Refusal::Lost,
+        body: Refusal::Lost(name),
     }
     .make()
 }
@@ -48,7 +41,6 @@ pub(crate) fn lost(name: &'static str, changed: &Tensor) -> Node {
 /// Of gradients that a function gave which is differentiable once.
 pub(crate) fn once_differentiable<'t>(given: impl Iterator<Item = &'t Tensor>) -> Node {
     NewNode {
-        name: NodeName::Static("Error"),
         sequence: next_sequence(),
         edges: smallvec![],
         inputs: given.map(InputMeta::of).collect(),
@@ -58,6 +50,14 @@ pub(crate) fn once_differentiable<'t>(given: impl Iterator<Item = &'t Tensor>) -
 }
 
 impl Apply for Refusal {
+    fn name(&self) -> &str {
+        match self {
+            Self::NoFormula(_) => "NotImplemented",
+            Self::Lost(name) => name,
+            Self::OnceDifferentiable => "Error",
+        }
+    }
+
     fn apply(&self, node: &Node, _: Gradients, _: bool) -> Result<Gradients> {
         Err(match self {
             Self::NoFormula(name) if name.starts_with("aten::") => {
@@ -67,7 +67,7 @@ impl Apply for Refusal {
                 "Trying to backward through {name} but no autograd formula was registered. Please use \
                  register_autograd to add one."
             )),
-            Self::Lost => Error::invalid_argument(format!(
+            Self::Lost(_) => Error::invalid_argument(format!(
                 "{} changed a tensor in place and then failed to keep what its gradient needs: there is no gradient",
                 node.name()
             )),

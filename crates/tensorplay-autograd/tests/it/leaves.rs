@@ -1,11 +1,15 @@
 //! Leaves: their flag, their gradient, how it is accumulated.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use aten::ops::handles;
 use aten::{ErrorKind, Tensor, TensorOptions};
 use c10_core::{Device, ScalarType};
 use tensorplay_autograd::{BackwardOptions, TensorAutograd, backward_with, no_grad};
 
 use crate::live::none_left;
+use crate::numeric::numbers;
 use crate::{grad_of, leaf, run, run_kept, values};
 
 #[test]
@@ -46,6 +50,33 @@ fn a_gradient_that_is_assigned_must_fit() {
 }
 
 #[test]
+fn gradients_are_taken_over_unless_others_have_the_memory_or_it_is_more() {
+    none_left(|| {
+        let seen = Arc::new(AtomicUsize::new(0));
+        let place = |gradient: &Tensor| gradient.storage().data_ptr().addr();
+        let watched = |of: &Tensor| {
+            let seen = Arc::clone(&seen);
+            let hook = move |gradient: &Tensor| {
+                seen.store(place(gradient), Ordering::Relaxed);
+                Ok(None)
+            };
+            of.register_hook(hook).unwrap();
+        };
+        let taken = |of: &Tensor| place(&of.grad().unwrap()) == seen.load(Ordering::Relaxed);
+        // The gradient of a transpose is one, of a product that nobody has.
+        let (x, w) = (numbers(&[2, 3], 1), numbers(&[4, 3], 2).requires_grad_(true).unwrap());
+        watched(&w);
+        run(&x.mm(&w.t().unwrap()).unwrap().sum().unwrap()).unwrap();
+        assert!(taken(&w));
+        // Parts of one gradient, the last of which has it alone in the end.
+        let parts = [leaf(&[1.0, 2.0]), leaf(&[3.0])];
+        parts.iter().for_each(&watched);
+        run(&handles::CAT.call(&parts, 0).unwrap().mul(&numbers(&[3], 3)).unwrap().sum().unwrap()).unwrap();
+        assert!(!parts.iter().any(taken));
+    });
+}
+
+#[test]
 fn gradients_accumulate_in_place_unless_the_pass_is_recorded() {
     none_left(|| {
         let x = leaf(&[3.0]);
@@ -67,8 +98,8 @@ fn a_first_gradient_is_taken_over_where_nobody_else_has_it() {
     none_left(|| {
         let x = leaf(&[3.0]);
         let y = x.mul_scalar(1.0).unwrap();
-        let seen = std::sync::Arc::new(std::sync::Mutex::new(None));
-        let own = std::sync::Arc::clone(&seen);
+        let seen = Arc::new(std::sync::Mutex::new(None));
+        let own = Arc::clone(&seen);
         x.register_hook(move |gradient| {
             *own.lock().unwrap() = Some(gradient.storage().downgrade());
             Ok(None)

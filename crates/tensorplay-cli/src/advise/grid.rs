@@ -41,6 +41,10 @@ const GRID: &[&str] = &[
     "placement:stitched",
 ];
 
+/// What stands for a plan of the very history that is tried. It is no configuration that can be asked for: the plan is
+/// in a file of its own.
+const PLANNED: &str = "placement:planned";
+
 /// A configuration to try.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
@@ -48,9 +52,11 @@ pub(super) struct Candidate {
     /// As in `PYTORCH_CUDA_ALLOC_CONF`.
     pub(super) text: String,
     pub(super) config: Config,
+    /// Whether a plan is made of the history and served.
+    pub(super) is_planned: bool,
 }
 
-/// What is tried: the grid, what was asked for, and the recording's own. Each once; what acts only where memory is
+/// What is tried: the grid, a plan, what was asked for, and the recording's own. Each once; what acts only where memory is
 /// limited only there.
 ///
 /// # Errors
@@ -61,22 +67,29 @@ pub(super) fn candidates(
     is_limited: bool,
 ) -> Result<Vec<Candidate>, String> {
     let mut all: Vec<Candidate> = Vec::new();
-    let mut add = |text: &str, config: Config| {
-        if !all.iter().any(|before| before.config == config) {
-            all.push(Candidate { whose: Whose::of(&config), text: text.to_owned(), config });
+    let add = |all: &mut Vec<Candidate>, text: &str, config: Config| {
+        if !all.iter().any(|before| before.config == config && !before.is_planned) {
+            all.push(Candidate {
+                whose: Whose::of(&config),
+                text: text.to_owned(),
+                config,
+                is_planned: false,
+            });
         }
     };
     for text in GRID {
         if is_limited || !text.contains("garbage_collection_threshold") {
-            add(text, configuration(text)?);
+            add(&mut all, text, configuration(text)?);
         }
     }
+    let (whose, text) = (Whose::Ours, PLANNED.to_owned());
+    all.push(Candidate { whose, text, config: Config::default(), is_planned: true });
     for text in asked {
-        add(text, configuration(text)?);
+        add(&mut all, text, configuration(text)?);
     }
     // One that is not read here is not PyTorch's either, or of a version that is gone.
     if let Some((text, config)) = recorded.and_then(|text| Some((text, configuration(text).ok()?))) {
-        add(text, config);
+        add(&mut all, text, config);
     }
     Ok(all)
 }

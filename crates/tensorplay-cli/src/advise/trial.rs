@@ -2,17 +2,20 @@
 
 use std::cmp::Reverse;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
-use c10_cuda::Config;
+use c10_cuda::{Config, Placement};
 use serde::Serialize;
 
 use super::grid::{Candidate, Whose};
 use crate::progress::{Bar, Progress};
-use crate::replay::{Failure, Mode, OutOfMemory, Peaks, Replayed, Terms};
+use crate::replay::{Failure, Mode, OutOfMemory, Peaks, Replayed, Terms, plan_of};
 use crate::snapshot::{InitialState, Snapshot};
+
+/// How long a plan is searched for: some seconds. It is steps, so that equal files give equal advice.
+const PLAN_STEPS: u64 = 50_000_000;
 
 /// What a configuration came to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -61,7 +64,9 @@ impl Trials<'_> {
         let jobs = devices.len() * candidates.len();
         let events = |(initial, _): &(InitialState, u64)| self.snapshot.trace(initial.device).len();
         let steps: usize = devices.iter().map(events).sum();
-        let progress = Progress::new("Replaying", steps * candidates.len());
+        // For a plan the history is gone through once more.
+        let rounds = candidates.len() + candidates.iter().filter(|candidate| candidate.is_planned).count();
+        let progress = Progress::new("Replaying", steps * rounds);
         let bar = progress.share();
         let next = AtomicUsize::new(0);
         let results: Mutex<Vec<Option<Result<Trial, Failure>>>> =
@@ -96,16 +101,20 @@ impl Trials<'_> {
         candidate: &Candidate,
         bar: &Bar,
     ) -> Result<Trial, Failure> {
-        let config = match candidate.whose {
+        let failure = |error| Failure::replay(self.file, initial.device, error);
+        let mut config = match candidate.whose {
             // What PyTorch would do is asked.
             Whose::Pytorch => Config { search_after_synchronize: false, ..candidate.config.clone() },
             Whose::Ours => candidate.config.clone(),
         };
+        if candidate.is_planned {
+            let plan = plan_of(self.snapshot, initial, PLAN_STEPS, bar).map_err(failure)?;
+            config.placement = Placement::Planned(Arc::new(plan));
+        }
         let terms =
             Terms { config, memory: self.memory, mode: Mode::WhatIf, notes: Vec::new(), records: false };
         let replayed = terms.replay(self.snapshot, initial, bar);
-        let Replayed { replay, stats, .. } =
-            replayed.map_err(|error| Failure::replay(self.file, initial.device, error))?;
+        let Replayed { replay, stats, .. } = replayed.map_err(failure)?;
         let reserved = replay.peaks.reserved_bytes;
         let waste = match &replay.out_of_memory {
             None if reserved > 0 => Some(reserved.saturating_sub(live) as f64 / reserved as f64),

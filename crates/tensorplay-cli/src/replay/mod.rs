@@ -36,7 +36,7 @@ mod tests;
 
 pub(crate) use args::{Format, ReplayArgs};
 pub(crate) use given::configuration;
-pub(crate) use planning::{PlanArgs, run_plan};
+pub(crate) use planning::{PlanArgs, plan_of, run_plan};
 pub(crate) use recording::Recording;
 pub(crate) use report::{Mode, OutOfMemory, Peaks};
 pub(crate) use run::{Failure, device_memory, recordings, replay_all};

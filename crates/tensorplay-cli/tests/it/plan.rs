@@ -30,7 +30,7 @@ fn waste(plan: &Value) -> f64 {
 fn the_hard_traces_are_planned_with_little_waste() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["transformer-train-fp32", "transformer-train-mixed"] {
-        let plan = planned(folder.path(), name, &["--time-limit", "5"]);
+        let plan = planned(folder.path(), name, &["--steps", "60000000", "--time-limit", "600"]);
         assert_eq!((&plan["elsewhere"], &plan["outside"]), (&0.into(), &0.into()), "{name}");
         assert_eq!(plan["is_of_this_history"], true);
         assert!(waste(&plan) < 0.02, "{name}: {plan}");

@@ -23,7 +23,6 @@ mod pending;
 mod set;
 mod view;
 
-pub use few_set::FewSet;
 pub use guard::{ReadGuard, WriteGuard};
 pub use pending::PendingUse;
 pub use set::{Access, AccessOptions, AccessSet};

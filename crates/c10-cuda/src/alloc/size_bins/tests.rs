@@ -88,11 +88,11 @@ fn a_bin_of_many_equals_is_a_tree_and_a_list_again() {
     let mut blocks = BlockTable::default();
     let ids: Vec<BlockId> = (0..100).map(|at| blocks.insert(block(4096, 0, 97 * at % 100))).collect();
     ids.iter().for_each(|id| bins.insert(&mut blocks, id.index));
-    assert!(bins.bins[bin_of(4096)].is_tree);
+    assert!(bins.bins[bin_of(4096)].is_tree());
     for id in &ids[3..] {
         bins.remove(&mut blocks, id.index);
     }
-    assert!(!bins.bins[bin_of(4096)].is_tree);
+    assert!(!bins.bins[bin_of(4096)].is_tree());
     let rest: Vec<u64> = bins.iter(&blocks).map(|index| blocks.at(index).1.ptr).collect();
     assert_eq!(rest, [0, 94, 97]);
 }

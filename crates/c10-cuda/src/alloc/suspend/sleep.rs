@@ -112,7 +112,7 @@ impl Locked<'_> {
     fn wait_for_pool(&mut self, slot: u32) -> std::result::Result<(), DriverError> {
         self.synchronize_and_free_events(Some(slot))?;
         let blocks = self.blocks.iter().filter(|(_, block)| block.pool.owner == slot);
-        let used_on = blocks.flat_map(|(_, block)| &block.stream_uses).map(|stream| stream.device);
+        let used_on = blocks.flat_map(|(_, block)| block.stream_uses.iter()).map(|stream| stream.device);
         let peers = self.expandable.peers.iter().copied();
         let devices: BTreeSet<_> = used_on.chain(peers).chain([self.device.index]).collect();
         devices.into_iter().try_for_each(|device| self.driver().device_synchronize(device))

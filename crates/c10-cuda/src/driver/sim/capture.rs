@@ -125,10 +125,12 @@ impl NodeId {
 
 impl State {
     /// Refuses an unsafe call of this thread where a capture forbids it, and spoils those captures.
+    #[inline]
     pub(super) fn forbid_in_capture(&mut self) -> Result<(), Status> {
-        if self.captures.active.is_empty() {
-            return Ok(());
-        }
+        if self.captures.active.is_empty() { Ok(()) } else { self.forbid_in_captures() }
+    }
+
+    fn forbid_in_captures(&mut self) -> Result<(), Status> {
         let thread = thread::current().id();
         let mode = self.captures.mode_of(thread);
         let mut allowed = true;
@@ -204,10 +206,17 @@ impl State {
     }
 
     /// What an event stands for that is recorded on the stream, if the stream captures.
+    #[inline]
     pub(super) fn captured_record(&mut self, stream: Id) -> Result<Option<Captured>, Status> {
-        let Some(membership) = self.membership(stream).cloned() else { return Ok(None) };
+        match self.membership(stream).cloned() {
+            None => Ok(None),
+            Some(membership) => self.record_captured(membership).map(Some),
+        }
+    }
+
+    fn record_captured(&mut self, membership: Membership) -> Result<Captured, Status> {
         match self.captures.active(membership.capture) {
-            Some(capture) if !capture.invalid => Ok(Some(Captured(membership))),
+            Some(capture) if !capture.invalid => Ok(Captured(membership)),
             _ => Err(Status::CaptureInvalidated),
         }
     }

@@ -39,31 +39,45 @@ pub(super) struct Recorded {
     pub(super) end_ns: u64,
 }
 
+impl EventState {
+    /// The place that it stands for, where it is not one in a capture.
+    #[inline]
+    fn eager(&self) -> Result<Option<Recorded>, Status> {
+        match &self.recorded {
+            None => Ok(None),
+            Some(Record::Eager(recorded)) => Ok(Some(*recorded)),
+            Some(Record::Captured(_)) => Err(Status::CapturedEvent),
+        }
+    }
+}
+
 impl State {
     #[inline]
-    fn event_id(&self, handle: EventHandle) -> Result<Id, Status> {
+    fn find_event(&self, handle: EventHandle) -> Result<(Id, &EventState), Status> {
         let id = Id::from_raw(handle.raw).ok_or(Status::InvalidHandle)?;
         match self.events.get(id) {
-            Some(event) if (event.device, event.process) == (handle.device, self.process) => Ok(id),
+            Some(event) if (event.device, event.process) == (handle.device, self.process) => Ok((id, event)),
             _ => Err(Status::InvalidHandle),
         }
     }
 
     fn event(&self, handle: EventHandle) -> Result<&EventState, Status> {
-        let id = self.event_id(handle)?;
-        self.events.get(id).ok_or(Status::InvalidHandle)
+        self.find_event(handle).map(|(_, event)| event)
     }
 
     /// The event that holds what an event was recorded as: itself, or another process's.
-    fn origin(&self, handle: EventHandle) -> Result<Id, Status> {
-        let id = self.event_id(handle)?;
-        let of = self.events.get(id).and_then(|event| event.of).unwrap_or(id);
-        self.events.get(of).map(|_| of).ok_or(Status::InvalidHandle)
+    #[inline]
+    fn origin(&self, handle: EventHandle) -> Result<(Id, &EventState), Status> {
+        let (id, event) = self.find_event(handle)?;
+        match event.of {
+            None => Ok((id, event)),
+            Some(of) => self.events.get(of).map(|event| (of, event)).ok_or(Status::InvalidHandle),
+        }
     }
 
     /// What the detector knows it by.
     pub(super) fn event_key(&self, handle: EventHandle) -> Result<u64, Status> {
-        self.origin(handle).map(Id::raw)
+        self.origin(handle).map(|(id, _)| id.raw())
     }
 
     /// Whether there is such an event.
@@ -73,8 +87,7 @@ impl State {
 
     /// What an event was last recorded as.
     pub(super) fn recorded(&self, handle: EventHandle) -> Result<Option<&Record>, Status> {
-        let origin = self.origin(handle)?;
-        Ok(self.events.get(origin).and_then(|event| event.recorded.as_ref()))
+        self.origin(handle).map(|(_, event)| event.recorded.as_ref())
     }
 
     pub(super) fn event_create(
@@ -92,7 +105,7 @@ impl State {
     }
 
     pub(super) fn event_destroy(&mut self, handle: EventHandle) -> Result<(), Status> {
-        let id = self.event_id(handle)?;
+        let (id, _) = self.find_event(handle)?;
         self.events.remove(id);
         self.watch(|races| races.event_ended(id.raw()));
         Ok(())
@@ -104,7 +117,7 @@ impl State {
         handle: EventHandle,
         stream: StreamHandle,
     ) -> Result<(), Status> {
-        let id = self.origin(handle)?;
+        let (id, _) = self.origin(handle)?;
         let on = self.stream_id(stream)?;
         if handle.device == stream.device && self.captures(on)? {
             self.add_node(on, NodeWork::Record(id), 0);
@@ -113,8 +126,9 @@ impl State {
         self.event_record(handle, stream)
     }
 
+    #[inline]
     pub(super) fn event_record(&mut self, handle: EventHandle, stream: StreamHandle) -> Result<(), Status> {
-        let id = self.origin(handle)?;
+        let (id, _) = self.origin(handle)?;
         let on = self.stream_id(stream)?;
         if handle.device != stream.device {
             return Err(Status::InvalidHandle);
@@ -158,39 +172,37 @@ impl State {
     }
 
     /// Whether the work that an event stands for is complete. A stream that is gone has none left.
+    #[inline]
     pub(super) fn is_complete(&self, recorded: Recorded) -> bool {
         self.streams.get(recorded.stream).is_none_or(|s| s.done >= recorded.place)
     }
 
     /// The place that an event stands for, where it is not one in a capture.
     fn eager(&self, handle: EventHandle) -> Result<Option<Recorded>, Status> {
-        match self.recorded(handle)? {
-            None => Ok(None),
-            Some(Record::Eager(recorded)) => Ok(Some(*recorded)),
-            Some(Record::Captured(_)) => Err(Status::CapturedEvent),
-        }
+        self.origin(handle)?.1.eager()
     }
 
+    #[inline]
     pub(super) fn event_query(&mut self, handle: EventHandle) -> Result<bool, Status> {
-        let recorded = self.eager(handle)?;
+        let (id, event) = self.origin(handle)?;
+        let recorded = event.eager()?;
         self.forbid_in_capture()?;
         let ready = recorded.is_none_or(|recorded| self.is_complete(recorded));
         if ready {
-            let key = self.event_key(handle)?;
-            self.watch(|races| races.host_saw_event(key));
+            self.watch(|races| races.host_saw_event(id.raw()));
         }
         Ok(ready)
     }
 
     pub(super) fn event_synchronize(&mut self, handle: EventHandle) -> Result<(), Status> {
-        let recorded = self.eager(handle)?;
+        let (id, event) = self.origin(handle)?;
+        let recorded = event.eager()?;
         self.forbid_in_capture()?;
         if let Some(recorded) = recorded {
             self.run_to(recorded.stream, recorded.place);
             self.clock.waited_until(recorded.end_ns);
         }
-        let key = self.event_key(handle)?;
-        self.watch(|races| races.host_saw_event(key));
+        self.watch(|races| races.host_saw_event(id.raw()));
         self.release_beyond_threshold(handle.device)?;
         self.tell_fault(handle.device)
     }

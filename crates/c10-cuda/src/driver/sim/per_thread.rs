@@ -97,9 +97,10 @@ impl State {
     /// Lets what is issued on a default stream next wait for what the others hold that it keeps order with.
     #[inline]
     pub(super) fn order_with_default(&mut self, id: Id) -> Result<(), Status> {
-        if self.per_thread.0.is_empty() {
-            return Ok(());
-        }
+        if self.per_thread.0.is_empty() { Ok(()) } else { self.order_default_streams(id) }
+    }
+
+    fn order_default_streams(&mut self, id: Id) -> Result<(), Status> {
         self.forbid_implicit_order(id)?;
         for other in self.ordered_with(id) {
             self.wait_for_all(id, other);

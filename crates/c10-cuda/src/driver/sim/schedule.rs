@@ -39,6 +39,7 @@ impl State {
         let mut goal = (stream, place);
         let mut later = Vec::new();
         loop {
+            self.pass_records(goal.0, goal.1);
             match self.next_of(goal.0, goal.1) {
                 Next::Run => self.run_front(goal.0),
                 Next::WaitFor(on, place) => later.push(std::mem::replace(&mut goal, (on, place))),
@@ -50,6 +51,22 @@ impl State {
         }
     }
 
+    /// Passes by what does nothing at the front of a stream: the places that events stand for.
+    fn pass_records(&mut self, id: Id, place: u64) {
+        if self.work.is_on() {
+            // Each is written down.
+            return;
+        }
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let is_record = |queued: &Queued| matches!(queued.item, Item::Record);
+        while stream.done < place && stream.queue.front().is_some_and(is_record) {
+            stream.queue.pop_front();
+            stream.done += 1;
+        }
+        self.drop_if_over(id);
+    }
+
+    #[inline]
     fn next_of(&self, id: Id, place: u64) -> Next {
         let Some(stream) = self.streams.get(id).filter(|s| s.done < place) else { return Next::Nothing };
         match stream.queue.front().map(|queued| &queued.item) {
@@ -59,12 +76,15 @@ impl State {
         }
     }
 
+    #[inline]
     pub(super) fn has_run(&self, stream: Id, place: u64) -> bool {
         self.streams.get(stream).is_none_or(|s| s.done >= place)
     }
 
+    #[inline]
     fn run_front(&mut self, id: Id) {
-        if self.run_node(id) {
+        let front = self.streams.get(id).and_then(|stream| stream.queue.front());
+        if front.is_some_and(|front| matches!(front.item, Item::Graph(_))) && self.run_node(id) {
             // More of the launch is left.
             return;
         }

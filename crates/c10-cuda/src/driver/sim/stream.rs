@@ -103,18 +103,23 @@ impl State {
     /// The stream of a handle.
     #[inline]
     pub(super) fn stream_id(&self, handle: StreamHandle) -> Result<Id, Status> {
-        let device = self.device(handle.device).map_err(|_| Status::InvalidHandle)?;
-        if handle.raw == 0 {
-            return Ok(device.default_streams[self.process.index()]);
-        }
-        if handle.raw == PER_THREAD {
-            return self.per_thread_stream(handle.device);
-        }
-        let id = Id::from_raw(handle.raw).ok_or(Status::InvalidHandle)?;
-        match self.streams.get(id) {
-            Some(s) if s.is_at(handle.device, self.process) && !s.destroyed && s.kind == Kind::Created => {
+        let created = Id::from_raw(handle.raw).and_then(|id| Some((id, self.streams.get(id)?)));
+        match created {
+            Some((id, s))
+                if s.is_at(handle.device, self.process) && !s.destroyed && s.kind == Kind::Created =>
+            {
                 Ok(id)
             }
+            _ => self.default_stream_id(handle),
+        }
+    }
+
+    /// The stream of a handle that no program made.
+    fn default_stream_id(&self, handle: StreamHandle) -> Result<Id, Status> {
+        let device = self.device(handle.device).map_err(|_| Status::InvalidHandle)?;
+        match handle.raw {
+            0 => Ok(device.default_streams[self.process.index()]),
+            PER_THREAD => self.per_thread_stream(handle.device),
             _ => Err(Status::InvalidHandle),
         }
     }
@@ -162,10 +167,15 @@ impl State {
     #[inline]
     pub(super) fn drop_if_over(&mut self, id: Id) {
         if self.streams.get(id).is_some_and(|s| s.destroyed && s.queue.is_empty()) {
-            self.streams.remove(id);
-            self.forget_per_thread(id);
-            self.watch(|races| races.stream_ended(id));
+            self.drop_stream(id);
         }
+    }
+
+    #[cold]
+    fn drop_stream(&mut self, id: Id) {
+        self.streams.remove(id);
+        self.forget_per_thread(id);
+        self.watch(|races| races.stream_ended(id));
     }
 
     pub(super) fn stream_query(&mut self, handle: StreamHandle) -> Result<bool, Status> {

@@ -95,6 +95,7 @@ impl State {
     }
 
     /// Does something with the detector, if there is one.
+    #[inline]
     pub(in crate::driver::sim) fn watch(&mut self, tell: impl FnOnce(&mut Detector)) {
         if let Some(races) = &mut self.races {
             tell(races);
