@@ -31,9 +31,9 @@ fn program(driver: &Arc<dyn Driver>, settings: &str, held: &mut Held) -> Result<
     let runtime = Runtime::new(Arc::clone(driver));
     let cuda = CachingAllocator::with_runtime(runtime.clone(), Config::parse(settings)?)?;
     let [main, side] = [CudaStream::from_pool(&runtime, 0, 0)?, CudaStream::from_pool(&runtime, 0, -1)?];
-    let block = cuda.allocate_on(MIB, &main)?;
+    let block = cuda.allocate_on(MIB / 2, &main)?;
     side.wait_stream(&main)?;
-    fill(&**driver, DevicePtr(address(&block)), 1, MIB, side.handle())?;
+    fill(&**driver, DevicePtr(address(&block)), 1, MIB / 2, side.handle())?;
     cuda.record_stream(&block, &side)?;
     for reserve_segment_size in [0, MIB] {
         let config = PinnedConfig { reserve_segment_size, ..PinnedConfig::default() };
@@ -44,7 +44,7 @@ fn program(driver: &Arc<dyn Driver>, settings: &str, held: &mut Held) -> Result<
         held.push(Box::new(pinned));
     }
     if let Ok(pool) = MemPool::new(&cuda, 0, MemPoolOptions::default()) {
-        held.push(Box::new(pool.with(|| cuda.allocate(3 * MIB))??));
+        held.push(Box::new(pool.with(|| cuda.allocate(MIB / 2))??));
         held.push(Box::new(pool));
     }
     let uncached = CachingAllocator::with_runtime(runtime.clone(), Config::default())?;

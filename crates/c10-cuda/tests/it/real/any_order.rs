@@ -21,7 +21,7 @@ fn programs_come_and_go_on_the_real_driver() {
     for completion in [Completion::Eager, Completion::Manual] {
         for (seed, settings) in SETTINGS.into_iter().enumerate() {
             let Some(rig) = RealRig::with(1, completion) else { return };
-            run_on_threads(&rig.driver(), settings, seed as u64, 4);
+            run_on_threads(&rig.driver(), settings, seed as u64, 3);
         }
     }
 }
