@@ -22,7 +22,7 @@ use crate::support::fill;
 /// What ends.
 type Held = Vec<Box<dyn Send>>;
 
-const SEEDS: u64 = 6;
+const SEEDS: u64 = 3;
 
 pub(crate) const SETTINGS: [&str; 3] = ["", "expandable_segments:True", "backend:cudaMallocAsync"];
 
