@@ -17,7 +17,7 @@ impl CachingAllocator {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for an address that is no multiple of 512, where not all that is needed is
-    /// free or may be split off, with caching off, and when it is no stream of the runtime. [`ErrorKind::OutOfMemory`] for 2^60 bytes
+    /// free, with caching off, and when it is no stream of the runtime. [`ErrorKind::OutOfMemory`] for 2^60 bytes
     /// and more. What the driver reports.
     pub fn allocate_at(&self, bytes: u64, address: DevicePtr, stream: impl AsStream) -> Result<DataPtr> {
         self.supports("allocateWithAddress")?;
@@ -69,22 +69,14 @@ impl Locked<'_> {
     fn free_at(&self, address: u64, request: &Request) -> Option<BlockId> {
         let end = address.checked_add(request.size)?;
         let mut free = self.pools[request.pool].free.iter(&self.blocks);
-        let found = free.find(|id| {
+        free.find(|id| {
             let block = &self.blocks[*id];
             block.stream == request.stream && block.ptr <= address && end <= block.end()
-        })?;
-        self.may_cut_at(found, address, request).then_some(found)
+        })
     }
 
-    /// Whether the request may have its part of a free block: as a request without an address may, and where more comes
-    /// before the address, such blocks may be split.
-    fn may_cut_at(&self, id: BlockId, address: u64, request: &Request) -> bool {
-        let (block, max_split) = (&self.blocks[id], self.config.max_split());
-        let is_kept = request.size < max_split && block.size >= max_split;
-        let is_whole = self.pools.owner(request.pool.owner).no_split || request.size >= max_split;
-        !is_kept && (block.ptr == address || !is_whole)
-    }
-
+    /// Hands out the part of a free block from an address on. What comes before it is split off whatever the pool and
+    /// the split limit say of splitting, as in PyTorch; they say whether what follows is.
     fn hand_out_at(&mut self, free: BlockId, address: u64, request: &Request) -> BlockId {
         self.remove_free(free);
         let before = address - self.blocks[free].ptr;

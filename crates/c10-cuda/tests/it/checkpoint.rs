@@ -153,7 +153,7 @@ fn a_block_can_be_had_at_an_address() {
 }
 
 #[test]
-fn a_block_at_an_address_is_split_off_only_where_blocks_are() {
+fn what_is_before_an_address_is_split_off_everywhere_and_what_follows_where_blocks_are_split() {
     let rig = Rig::new(256 * MIB);
     let (stream, options) = (rig.stream(), MemPoolOptions { no_split: true, ..MemPoolOptions::default() });
     let pool = MemPool::new(&rig.cuda, 0, options).unwrap();
@@ -162,23 +162,28 @@ fn a_block_at_an_address_is_split_off_only_where_blocks_are() {
     let begin = address(&whole);
     drop(whole);
     let at = |cuda: &CachingAllocator, bytes, address| cuda.allocate_at(bytes, DevicePtr(address), stream);
-    assert_eq!(at(&rig.cuda, 1000, begin + 512).unwrap_err().kind(), ErrorKind::InvalidArgument);
-    let whole = at(&rig.cuda, 1000, begin).unwrap();
-    assert_eq!(rig.stats().inactive_split.all.current, 0, "all of it is handed out");
+    let split = |rig: &Rig| {
+        let stats = rig.stats();
+        (stats.inactive_split.all.current, stats.inactive_split_bytes.all.current)
+    };
+    let rest = at(&rig.cuda, 1000, begin + 512).unwrap();
+    assert_eq!((address(&rest), split(&rig)), (begin + 512, (1, 512)), "the rest is handed out whole");
+    drop(rest);
     rig.cuda.check_invariants();
-    drop(whole);
 
     let rig = Rig::with(256 * MIB, "max_split_size_mb:20");
     let stream = rig.stream();
     let large = rig.cuda.allocate_on(60 * MIB, stream).unwrap();
     let begin = address(&large);
     drop(large);
-    for (bytes, offset) in [(MIB, 0), (2 * MIB, MIB), (30 * MIB, MIB)] {
-        let refused = at(&rig.cuda, bytes, begin + offset).unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{bytes} bytes {offset} bytes on");
+    for (bytes, offset, free) in
+        [(2 * MIB, 0, (1, 58 * MIB)), (2 * MIB, 4 * MIB, (2, 58 * MIB)), (30 * MIB, MIB, (1, MIB))]
+    {
+        let part = rig.cuda.allocate_at(bytes, DevicePtr(begin + offset), stream).unwrap();
+        let free = (free.0, free.1 as i64);
+        assert_eq!((address(&part), split(&rig)), (begin + offset, free), "{bytes} bytes {offset} bytes on");
+        drop(part);
+        assert_eq!(split(&rig), (0, 0));
     }
-    let large = at(&rig.cuda, 50 * MIB, begin).unwrap();
-    assert_eq!(rig.stats().inactive_split.all.current, 0);
-    drop(large);
     rig.cuda.check_invariants();
 }
