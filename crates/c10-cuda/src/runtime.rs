@@ -152,7 +152,7 @@ impl Runtime {
     ///
     /// # Safety
     /// It is a live stream of the device's primary context, and stays one until it is given back or the driver is
-    /// dropped.
+    /// dropped. Where it has the value of a stream that was given back and has ended, the work of that one is over.
     pub unsafe fn adopt_stream(&self, handle: StreamHandle) -> Result<Stream> {
         let stream = self.external_stream(handle)?;
         // SAFETY: as this call's own caller promises.
