@@ -61,7 +61,7 @@ fn allocations_after<R>(kept: usize, mut f: impl FnMut() -> R) -> usize {
 /// The allocations of a call whose result is new, with nothing of results that have ended to be used again.
 fn allocations<R>(f: impl FnMut() -> R) -> usize {
     // More than a thread keeps.
-    allocations_after(100, f)
+    allocations_after(2000, f)
 }
 
 /// The allocations of a call that comes after another one whose result has ended.
