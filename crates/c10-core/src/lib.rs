@@ -65,7 +65,6 @@ pub mod allocator;
 pub mod storage;
 pub mod hooks;
 pub mod guard;
-pub mod in_place;
 pub mod shared;
 pub mod reporting;
 pub mod stat;
