@@ -17,8 +17,12 @@ pub trait Around: Send + Sync + 'static {
     /// The keys that the call may be passed on to, of all that it has.
     const BELOW: DispatchKeySet;
 
-    /// Whether a call with this tensor may be of concern. Where no argument is, the call is passed on at once.
-    fn concerns(tensor: &Tensor) -> bool;
+    /// Whether a call with this tensor may be of concern: one that is [followed](Tensor::is_followed), unless it is
+    /// said. Where no argument is, the call is passed on at once.
+    #[inline]
+    fn concerns(tensor: &Tensor) -> bool {
+        tensor.is_followed()
+    }
 
     /// Only tensors that are [followed](Tensor::is_followed) are of concern: calls without one may be led past the
     /// kernel, with nothing said to it.

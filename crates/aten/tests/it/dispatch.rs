@@ -664,10 +664,6 @@ impl<const MARKS: bool> Around for Follows<MARKS> {
     const PASSED_BY: bool = true;
     const MARKS: bool = MARKS;
 
-    fn concerns(tensor: &Tensor) -> bool {
-        tensor.is_followed()
-    }
-
     fn before(&self, (): &mut (), _: Arguments<'_>) -> Result<bool> {
         self.0.note("before");
         Ok(false)

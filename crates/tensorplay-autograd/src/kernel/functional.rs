@@ -25,11 +25,6 @@ impl Around for Functional {
     const PASSED_BY: bool = true;
 
     #[inline]
-    fn concerns(tensor: &Tensor) -> bool {
-        tensor.is_followed()
-    }
-
-    #[inline]
     fn before(&self, recording: &mut Recording, arguments: Arguments<'_>) -> Result<bool> {
         recording.begin(self.formula, arguments, None)
     }
@@ -60,11 +55,6 @@ impl Around for View {
     const BELOW: DispatchKeySet = DispatchKeySet::full_after(DispatchKey::AdInplaceOrView);
 
     const PASSED_BY: bool = true;
-
-    #[inline]
-    fn concerns(tensor: &Tensor) -> bool {
-        tensor.is_followed()
-    }
 
     // A view of what needs no gradient is one all the same: its base may be written with what needs one.
     const MARKS: bool = true;

@@ -2,7 +2,7 @@
 
 use aten::dispatch::{Arguments, Around, DispatchKey, DispatchKeySet, Library};
 use aten::ops::handles;
-use aten::{Error, Result, Tensor};
+use aten::{Error, Result};
 
 use super::BELOW_AUTOGRAD;
 use super::in_place::first;
@@ -23,11 +23,6 @@ impl Around for Resize {
     const BELOW: DispatchKeySet = BELOW_AUTOGRAD;
 
     const PASSED_BY: bool = true;
-
-    #[inline]
-    fn concerns(tensor: &Tensor) -> bool {
-        tensor.is_followed()
-    }
 
     fn before(&self, (): &mut (), arguments: Arguments<'_>) -> Result<bool> {
         match first(arguments).is_some_and(|tensor| requires_grad(&tensor)) {

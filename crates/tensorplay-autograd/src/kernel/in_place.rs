@@ -26,11 +26,6 @@ impl Around for InPlace {
 
     const PASSED_BY: bool = true;
 
-    #[inline]
-    fn concerns(tensor: &Tensor) -> bool {
-        tensor.is_followed()
-    }
-
     fn before(&self, recording: &mut Recording, arguments: Arguments<'_>) -> Result<bool> {
         if !is_grad_enabled() {
             return Ok(false);

@@ -1,7 +1,7 @@
 //! Operators that write into `out=`: they are not differentiated.
 
 use aten::dispatch::{Arguments, Around, DispatchKeySet};
-use aten::{Error, Result, Tensor};
+use aten::{Error, Result};
 
 use super::BELOW_AUTOGRAD;
 use crate::meta::requires_grad;
@@ -19,11 +19,6 @@ impl Around for Out {
     const BELOW: DispatchKeySet = BELOW_AUTOGRAD;
 
     const PASSED_BY: bool = true;
-
-    #[inline]
-    fn concerns(tensor: &Tensor) -> bool {
-        tensor.is_followed()
-    }
 
     fn before(&self, (): &mut (), arguments: Arguments<'_>) -> Result<bool> {
         let mut wanted = false;
