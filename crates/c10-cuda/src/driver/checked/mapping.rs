@@ -1,7 +1,9 @@
 //! R8: ranges are mapped where they are reserved and free, and given up when nothing is mapped there.
 
+use std::fmt;
+
 use super::Checked;
-use super::books::Mapped;
+use super::books::{Books, Mapped};
 use crate::driver::{DevicePtr, PhysHandle, Result, VaRange};
 
 impl Checked {
@@ -55,27 +57,15 @@ impl Checked {
         bytes: u64,
         call: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let mut books = self.books();
-        let covering = books.covering(at, bytes);
-        let whole = covering.is_some();
-        self.expect(
-            whole,
-            "R8",
+        self.on_mappings(
+            (at, bytes),
             format_args!("access to {bytes} bytes at {at}, which are no whole mappings"),
-        );
-        let result = call();
-        self.refused(
-            whole,
-            &result,
-            "R8",
             format_args!("access to {bytes} bytes at {at}, not whole mappings"),
-        );
-        if result.is_ok() {
-            for base in covering.unwrap_or_default() {
+            call,
+            |books, base| {
                 books.mappings.entry(base).and_modify(|mapping| mapping.accessible = true);
-            }
-        }
-        result
+            },
+        )
     }
 
     /// Both duties of the end of mappings.
@@ -85,23 +75,33 @@ impl Checked {
         bytes: u64,
         call: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
+        self.on_mappings(
+            (at, bytes),
+            format_args!("{bytes} bytes at {at} are unmapped and are no whole mappings"),
+            format_args!("the unmapping of {bytes} bytes at {at}, not mapped so"),
+            call,
+            Books::unmapped,
+        )
+    }
+
+    /// Both duties of a call on whole mappings, with what is said of a range that is none; `note` is given each after a
+    /// call that succeeded.
+    fn on_mappings(
+        &self,
+        (at, bytes): (DevicePtr, u64),
+        expected: fmt::Arguments<'_>,
+        refused: fmt::Arguments<'_>,
+        call: impl FnOnce() -> Result<()>,
+        note: impl Fn(&mut Books, u64),
+    ) -> Result<()> {
         let mut books = self.books();
         let covering = books.covering(at, bytes);
         let whole = covering.is_some();
-        self.expect(
-            whole,
-            "R8",
-            format_args!("{bytes} bytes at {at} are unmapped and are no whole mappings"),
-        );
+        self.expect(whole, "R8", expected);
         let result = call();
-        self.refused(
-            whole,
-            &result,
-            "R8",
-            format_args!("the unmapping of {bytes} bytes at {at}, not mapped so"),
-        );
+        self.refused(whole, &result, "R8", refused);
         if result.is_ok() {
-            covering.unwrap_or_default().into_iter().for_each(|base| books.unmapped(base));
+            covering.unwrap_or_default().into_iter().for_each(|base| note(&mut books, base));
         }
         result
     }
