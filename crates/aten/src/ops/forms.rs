@@ -27,22 +27,19 @@ pub(super) struct Pointwise {
 impl Pointwise {
     /// An operator of one tensor.
     pub(super) fn unary(&self, dest: Dest<'_>, a: &Tensor) -> Result<Made> {
-        let inputs = [a.into()];
-        self.takes.check(self.name, dtype_after(&inputs, self.config)?)?;
-        let mut iter = TensorIter::unplanned();
-        iter.plan(&[dest], &inputs, self.config)?;
-        if !iter.is_meta() {
-            (self.kernel)(&iter)?;
-        }
-        iter.finish_first()
+        self.run(dest, &[a.into()])
     }
 
     /// An operator of two operands.
     pub(super) fn binary(&self, dest: Dest<'_>, a: Input<'_>, b: Input<'_>) -> Result<Made> {
-        let inputs = [a, b];
-        self.takes.check(self.name, dtype_after(&inputs, self.config)?)?;
+        self.run(dest, &[a, b])
+    }
+
+    #[inline(always)]
+    fn run(&self, dest: Dest<'_>, inputs: &[Input<'_>]) -> Result<Made> {
+        self.takes.check(self.name, dtype_after(inputs, self.config)?)?;
         let mut iter = TensorIter::unplanned();
-        iter.plan(&[dest], &inputs, self.config)?;
+        iter.plan(&[dest], inputs, self.config)?;
         if !iter.is_meta() {
             (self.kernel)(&iter)?;
         }

@@ -137,21 +137,20 @@ impl Dims {
         *self = Self::from(new);
     }
 
-    /// Makes the one these sizes and the other their row-major strides, which do not overflow, each in its place.
+    /// Makes the one these sizes and the other their row-major strides, each in its place. The number of elements,
+    /// unless there are none, a size is negative, or it does not fit: then the strides are wrong too.
     #[inline(always)]
-    pub(super) fn fill_row_major(sizes: &mut Self, strides: &mut Self, new: &[i64]) {
-        let set = |sizes: &mut [i64], strides: &mut [i64]| {
-            let mut next = 1_i64;
-            for ((size, stride), &new) in sizes.iter_mut().zip(strides).zip(new).rev() {
-                (*size, *stride) = (new, next);
-                next = next.wrapping_mul(new.max(1));
-            }
-        };
-        if let (Some(sizes), Some(strides)) = (sizes.inline_for(new.len()), strides.inline_for(new.len())) {
-            return set(sizes, strides);
+    pub(super) fn fill_row_major(sizes: &mut Self, strides: &mut Self, new: &[i64]) -> Option<i64> {
+        match (sizes.inline_for(new.len()), strides.inline_for(new.len())) {
+            (Some(sizes), Some(strides)) => set_row_major(sizes, strides, new),
+            _ => Self::fill_row_major_of_many(sizes, strides, new),
         }
+    }
+
+    #[cold]
+    fn fill_row_major_of_many(sizes: &mut Self, strides: &mut Self, new: &[i64]) -> Option<i64> {
         (*sizes, *strides) = (Self::filled(0, new.len()), Self::filled(0, new.len()));
-        set(sizes, strides);
+        set_row_major(sizes, strides, new)
     }
 
     /// Adds a last dimension.
@@ -216,6 +215,19 @@ impl Dims {
             (Some(more), _) => Arc::make_mut(more).truncate(len),
         }
     }
+}
+
+/// As [`Dims::fill_row_major`], of as many values as `new` has.
+#[inline(always)]
+fn set_row_major(sizes: &mut [i64], strides: &mut [i64], new: &[i64]) -> Option<i64> {
+    let (mut next, mut is_usual) = (1_i64, true);
+    for ((size, stride), &new) in sizes.iter_mut().zip(strides).zip(new).rev() {
+        (*size, *stride) = (new, next);
+        let (product, overflows) = next.overflowing_mul(new.max(1));
+        is_usual &= new > 0 && !overflows;
+        next = product;
+    }
+    is_usual.then_some(next)
 }
 
 impl Default for Dims {

@@ -434,10 +434,16 @@ impl Geometry {
         self.flags = self.flags.rearranged(sizes, strides, self.numel);
     }
 
-    /// As [`settle_rearranged`](Self::settle_rearranged), where the strides are row-major.
-    #[inline]
-    pub(crate) fn settle_row_major(&mut self) {
-        self.flags = Flags::of_row_major(&self.strided.sizes, &self.strided.strides);
+    /// Gives elements that lie in row-major order another shape, if that holds just so many and leaves nothing open; it
+    /// says whether it does, and the places are left in some state if not.
+    #[inline(always)]
+    pub(crate) fn take_row_major(&mut self, shape: &[i64]) -> bool {
+        let Strided { sizes, strides, .. } = &mut self.strided;
+        if Dims::fill_row_major(sizes, strides, shape) != Some(self.numel) {
+            return false;
+        }
+        self.flags = Flags::of_row_major(&self.sizes, &self.strides);
         debug_assert_eq!(self.flags, Flags::of(&self.sizes, &self.strides, self.numel), "{:?}", self.strided);
+        true
     }
 }

@@ -78,9 +78,9 @@ impl TensorImpl {
     /// The geometry now.
     #[inline]
     pub(crate) fn geometry(&self) -> Snapshot<'_> {
-        match self.unchanged() {
-            Some(geometry) => Snapshot::Unchanged(geometry),
-            None => Snapshot::Copied(self.copied()),
+        match self.changed() {
+            None => Snapshot::Unchanged(&self.first),
+            Some(changed) => Snapshot::Copied(copy_of(changed)),
         }
     }
 
@@ -96,15 +96,6 @@ impl TensorImpl {
     #[inline]
     fn changed(&self) -> Option<&RwLock<Geometry>> {
         self.rare.get().and_then(|rare| rare.changed.get())
-    }
-
-    /// A copy of the geometry now.
-    #[cold]
-    pub(super) fn copied(&self) -> Box<Geometry> {
-        Box::new(match self.changed() {
-            None => self.first.clone(),
-            Some(changed) => changed.read().unwrap_or_else(PoisonError::into_inner).clone(),
-        })
     }
 
     /// The geometry of a tensor that was just made, to be changed before anybody sees it.
@@ -183,4 +174,10 @@ impl TensorImpl {
     fn rare(&self) -> &Rare {
         self.rare.get_or_init(Arc::default)
     }
+}
+
+/// A copy of what there is under the geometry lock.
+#[cold]
+fn copy_of(changed: &RwLock<Geometry>) -> Box<Geometry> {
+    Box::new(changed.read().unwrap_or_else(PoisonError::into_inner).clone())
 }

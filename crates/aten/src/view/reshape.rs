@@ -11,8 +11,7 @@ impl Geometry {
     /// `view`: another shape on the elements of `own`, where their places allow it.
     #[inline(always)]
     pub(crate) fn reshaped(&mut self, own: &Self, shape: &[i64], dtype: ScalarType) -> Result<()> {
-        if own.flags.is_canonical() && self.strided.row_major(shape, own.numel) {
-            self.settle_row_major();
+        if own.flags.is_canonical() && self.take_row_major(shape) {
             return Ok(());
         }
         self.strided.split_or_joined(own, shape)?;
@@ -22,22 +21,6 @@ impl Geometry {
 }
 
 impl Strided {
-    /// Takes a shape of few dimensions that holds just so many elements, and leaves nothing open; it says whether it
-    /// is one, and is left in some state if not.
-    #[inline]
-    fn row_major(&mut self, shape: &[i64], numel: i64) -> bool {
-        let Some(sizes) = self.sizes.inline_for(shape.len()) else { return false };
-        let Some(strides) = self.strides.inline_for(shape.len()) else { return false };
-        let (mut product, mut is_plain) = (1_i64, true);
-        for ((to, stride), &size) in sizes.iter_mut().zip(strides).zip(shape).rev() {
-            (*to, *stride) = (size, product);
-            let (next, overflows) = product.overflowing_mul(size);
-            is_plain &= size > 0 && !overflows;
-            product = next;
-        }
-        is_plain && product == numel
-    }
-
     #[inline(never)]
     fn split_or_joined(&mut self, own: &Geometry, shape: &[i64]) -> Result<()> {
         let sizes = infer_size(shape, own.numel)?;
