@@ -17,8 +17,8 @@ impl CachingAllocator {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for an address that is no multiple of 512, where not all that is needed is
-    /// free, with caching off, and when it is no stream of the runtime. [`ErrorKind::OutOfMemory`] for 2^60 bytes
-    /// and more. What the driver reports.
+    /// free, with caching off, and when it is no stream of the runtime. [`ErrorKind::OutOfMemory`] for 2^60 bytes and
+    /// more. What the driver reports.
     pub fn allocate_at(&self, bytes: u64, address: DevicePtr, stream: impl AsStream) -> Result<DataPtr> {
         self.supports("allocateWithAddress")?;
         let stream = self.runtime().owning_handle(stream)?;

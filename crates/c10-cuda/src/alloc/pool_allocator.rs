@@ -11,8 +11,8 @@ use crate::driver::{DevicePtr, StreamHandle};
 /// A source of segments for private pools (`torch.cuda.MemPool(allocator)`).
 ///
 /// It is called with no lock of the allocator held, and may use it, though not for memory of the same pool: that
-/// would ask it again. It does not wait for a thread that begins a capture, which may have to wait for this call. What [`alloc`](Self::alloc) is asked for are whole segments, so that it is called as seldom
-/// as the driver would be.
+/// would ask it again. It does not wait for a thread that begins a capture, which may have to wait for this call. What
+/// [`alloc`](Self::alloc) is asked for are whole segments, so that it is called as seldom as the driver would be.
 ///
 /// # Safety
 /// What `alloc` gives is memory of the device, at a multiple of 512 bytes, of at least as many bytes, and of nobody

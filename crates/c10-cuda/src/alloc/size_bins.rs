@@ -1,9 +1,9 @@
 //! [`SizeBins`]: an ordered set of free blocks whose usual operations take constant time.
 //!
 //! Blocks stand in *bins* by size: one for each multiple of 512 bytes up to 128 KiB, then 128 for each power of two,
-//! so that a bin rarely holds two. Two levels of bits say which bins hold anything, so that the next larger block is found with no search through
-//! empty ones. Within a bin blocks are sorted. A bin is a list, linked through the blocks' slots, and a tree once
-//! it is long.
+//! so that a bin rarely holds two. Two levels of bits say which bins hold anything, so that the next larger block is
+//! found with no search through empty ones. Within a bin blocks are sorted. A bin is a list, linked through the blocks'
+//! slots, and a tree once it is long.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;

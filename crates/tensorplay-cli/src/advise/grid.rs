@@ -56,8 +56,8 @@ pub(super) struct Candidate {
     pub(super) is_planned: bool,
 }
 
-/// What is tried: the grid, a plan, what was asked for, and the recording's own. Each once; what acts only where memory is
-/// limited only there.
+/// What is tried: the grid, a plan, what was asked for, and the recording's own. Each once; what acts only where memory
+/// is limited only there.
 ///
 /// # Errors
 /// A configuration of `asked` that is none.
