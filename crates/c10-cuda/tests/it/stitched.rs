@@ -82,6 +82,23 @@ fn pieces_become_one_block_by_a_window_that_stays() {
 }
 
 #[test]
+fn windows_have_their_addresses_from_one_range() {
+    let rig = rig(GIB);
+    let around = two_holes(&rig);
+    let count = |name| rig.sim.call_count(name);
+    let (ranges, windows) = (count("reserve"), count("set_access"));
+    [30, 20].into_iter().for_each(|mib| drop(rig.allocate(mib * MIB)));
+    assert_eq!((count("reserve"), count("set_access")), (ranges + 1, windows + 2));
+    drop(around);
+    rig.cuda.empty_cache().unwrap();
+    assert_eq!(
+        rig.sim.call_count("reserve"),
+        rig.sim.call_count("free_range"),
+        "it goes with the last of them"
+    );
+}
+
+#[test]
 fn the_block_is_its_pieces_and_nobody_elses() {
     let rig = rig(GIB);
     let around = two_holes(&rig);

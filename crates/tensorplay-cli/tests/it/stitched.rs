@@ -64,20 +64,20 @@ fn little_is_wasted_by_few_calls() {
         sum += if LARGE.contains(&name) { waste } else { 0.0 };
     }
     let average = sum / LARGE.len() as f64;
-    assert!(average <= 0.9, "{average:.2} % on average");
+    assert!(average <= 0.8, "{average:.2} % on average");
     table += &format!("on average over the eight large ones {average:.2} %\n");
     insta::assert_snapshot!(table, @"
                                   MiB live   MiB reserved   waste   calls   expandable
-    opt-zeroth-order-finetune             1701       1706      0.29 %     417      250 at 1.45 %
-    transformer-train-fp32                 893        916      2.44 %     467      240 at 11.52 %
-    transformer-train-mixed                931        954      2.32 %     480      257 at 8.64 %
-    transformer-2.7b-forward             13621      13644      0.16 %    1378     1621 at 0.48 %
-    transformer-train-compiled-warm       3670       3700      0.79 %    1113      569 at 5.24 %
-    transformer-xl-expandable-warm       40566      40574      0.02 %    3659     4748 at 1.38 %
-    transformer-xl-train-warm            52555      52730      0.33 %    7577     6524 at 3.14 %
-    transformer-xl-fullstep-bf16-warm    65035      65456      0.64 %    5319     7845 at 1.16 %
+    opt-zeroth-order-finetune             1701       1706      0.29 %     415      250 at 1.45 %
+    transformer-train-fp32                 893        914      2.23 %     458      240 at 11.52 %
+    transformer-train-mixed                931        954      2.32 %     506      257 at 8.64 %
+    transformer-2.7b-forward             13621      13628      0.05 %    1736     1621 at 0.48 %
+    transformer-train-compiled-warm       3670       3700      0.79 %    1138      569 at 5.24 %
+    transformer-xl-expandable-warm       40566      40570      0.01 %    5897     4748 at 1.38 %
+    transformer-xl-train-warm            52555      52686      0.25 %   11401     6524 at 3.14 %
+    transformer-xl-fullstep-bf16-warm    65035      65312      0.42 %    9522     7845 at 1.16 %
     cross-entropy-eager                   1000       1002      0.20 %      33      109 at 0.20 %
     cross-entropy-compiled                1000       1002      0.20 %      33      109 at 0.20 %
-    on average over the eight large ones 0.87 %
+    on average over the eight large ones 0.79 %
     ");
 }

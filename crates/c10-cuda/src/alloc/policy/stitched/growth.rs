@@ -7,8 +7,8 @@ use crate::alloc::device::{DeviceState, Locked};
 use crate::alloc::expandable::ExpandableSegment;
 use crate::alloc::ids::{BlockId, PoolId};
 
-/// The most addresses that a home takes, in bytes: 4 TiB, more than a device has.
-const MOST_ADDRESSES: u64 = 1 << 42;
+/// The most addresses that a home takes, or windows together, in bytes: 4 TiB, more than a device has.
+pub(super) const MOST_ADDRESSES: u64 = 1 << 42;
 
 impl Locked<'_> {
     /// Opens memory of the home of a request's class, or puts some into it, of which `missing` bytes would do if what
@@ -28,7 +28,9 @@ impl Locked<'_> {
             },
         };
         let plain = plain(&request, self.free_before(unmapped));
-        let wanted = class::growth(class, plain, missing);
+        let home = &self.expandable[self.blocks[unmapped].of_expandable()];
+        let is_new = self.blocks[unmapped].ptr == home.base();
+        let wanted = class::growth(class, is_new, plain, missing);
         if self.map_pages(unmapped, wanted, &request)? {
             return Ok(true);
         }
@@ -42,7 +44,7 @@ impl Locked<'_> {
         if !self.may_take(bytes, request)? {
             return Ok(false);
         }
-        let run = class::handle_pages(request.size, pages, self.total_allocated);
+        let run = class::handle_pages(pages);
         Ok(self.map_block(unmapped, bytes, run as usize)?)
     }
 
@@ -65,9 +67,11 @@ impl DeviceState {
         let free = self.pools[request.pool].free.smaller(&self.blocks, request.stream, u64::MAX);
         let mut free = free.filter(|id| self.class_of(*id) == class);
         let Some(last) = free.find(|id| self.open_bytes(*id) < self.blocks[*id].size) else { return false };
-        let wanted = class::growth(class, plain(request, self.open_bytes(last)), missing) * PAGE;
         let (end, home) = (self.blocks[last].end(), self.blocks[last].of_expandable());
-        let opened = self.expandable[home].opened + wanted;
+        let opened = self.expandable[home].opened;
+        let is_new = opened == self.expandable[home].base();
+        let wanted = class::growth(class, is_new, plain(request, self.open_bytes(last)), missing);
+        let opened = opened + wanted * PAGE;
         if opened > end {
             return false;
         }

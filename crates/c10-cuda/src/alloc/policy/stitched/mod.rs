@@ -9,7 +9,7 @@
 //!    are mapped a second time, in the block's order. The pieces are *lent* to the block: at home they are in use;
 //! 3. pages of the driver: as few as will do with the pieces that there are, or somewhat more for the calls' sake.
 //!
-//! Windows stay mapped when their blocks are freed. Which pieces make up a block depends on what is in use, and not on
+//! Windows stay mapped when their blocks are freed; many have their addresses from one range that is reserved. Which pieces make up a block depends on what is in use, and not on
 //! the windows that there are, so that a program that does the same again needs the same windows: a loop that repeats
 //! itself maps nothing new.
 //!
@@ -29,11 +29,13 @@
 //!   window, and in their order the memory behind its addresses.
 //! - **S2.** What a window maps is at home too. What is unmapped at home is in no window.
 
+mod addresses;
 mod check;
 mod class;
 mod holes;
 mod growth;
 mod lending;
+mod place;
 mod stitch;
 mod window;
 #[cfg(test)]
@@ -44,7 +46,7 @@ pub(crate) use window::WindowTable;
 use super::{Exact, PlacementPolicy};
 use crate::alloc::allocate::{Refused, Request, Segment};
 use crate::alloc::device::{DeviceState, Locked};
-use crate::alloc::ids::{BlockId, PoolId};
+use crate::alloc::ids::BlockId;
 use crate::driver::DriverError;
 use class::CLASSES;
 use holes::Holes;
@@ -135,35 +137,8 @@ impl DeviceState {
     fn find_at_home(&mut self, request: &Request) -> Option<BlockId> {
         let own = class::of(request.size);
         let others = (own + 1..CLASSES.len()).chain((0..own).rev());
-        let id = std::iter::once(own).chain(others).find_map(|class| self.best_of_class(request, class))?;
-        self.remove_free(id);
-        Some(id)
-    }
-
-    fn best_of_class(&self, request: &Request, class: usize) -> Option<BlockId> {
-        let pool = PoolId { is_small: class == 0, ..request.pool };
-        let free = &self.pools[pool].free;
-        let first = free.best_fit(&self.blocks, request.stream, request.size);
-        let fitting = std::iter::successors(first, |id| free.next(&self.blocks, *id));
-        let mut best: Option<((bool, u64, u64), BlockId)> = None;
-        for id in fitting.filter(|id| self.class_of(*id) == class) {
-            let (open, ptr) = (self.open_bytes(id), self.blocks[id].ptr);
-            if open < request.size {
-                continue;
-            }
-            let rank = match CLASSES[class].best_fit {
-                true => (false, open, ptr),
-                false => (open != request.size, 0, ptr),
-            };
-            if best.is_none_or(|(least, _)| rank < least) {
-                best = Some((rank, id));
-            }
-            // Those that follow are no smaller, but for the one that is open in part.
-            if CLASSES[class].best_fit && open == self.blocks[id].size && !self.has_closed(id) {
-                break;
-            }
-        }
-        best.map(|(_, id)| id)
+        let place = std::iter::once(own).chain(others).find_map(|class| self.place_in(request, class))?;
+        Some(self.take_place(place))
     }
 
     /// Bytes of a free block that are used before its home grows.
@@ -171,11 +146,6 @@ impl DeviceState {
         let block = &self.blocks[id];
         let opened = block.expandable.map_or(u64::MAX, |home| self.expandable[home].opened);
         block.end().min(opened).saturating_sub(block.ptr)
-    }
-
-    /// Whether the home of a block has memory that is not open.
-    fn has_closed(&self, id: BlockId) -> bool {
-        self.blocks[id].expandable.is_some_and(|home| self.expandable[home].opened != u64::MAX)
     }
 
     pub(super) fn class_of(&self, id: BlockId) -> usize {

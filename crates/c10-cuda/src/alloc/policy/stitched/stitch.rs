@@ -64,12 +64,16 @@ pub(super) fn stitch(holes: &[Hole], size: u64) -> Result<Vec<Piece>, u64> {
     if there < size {
         return Err(size - there);
     }
-    let mut choice = Choice { holes, used: Vec::new(), left: size };
+    let mut choice = Choice { holes, used: Vec::new(), left: size, for_ends: head + tail };
     choice.take_whole_holes();
-    let ends = choice.ends().or_else(|| {
-        choice.take_handles();
-        choice.ends()
-    });
+    let mut ends = choice.ends();
+    for for_ends in [choice.for_ends, 0] {
+        if ends.is_none() {
+            choice.for_ends = for_ends;
+            choice.take_handles();
+            ends = choice.ends();
+        }
+    }
     // Its head and its tail would be of one handle, or what is there does not come to the size.
     let (head, tail) = ends.ok_or(PAGE)?;
     let pieces = head.into_iter().chain(choice.used).chain(tail);
@@ -82,6 +86,9 @@ struct Choice<'a> {
     /// Whole handles.
     used: Vec<Piece>,
     left: u64,
+    /// When so few bytes are left, the ends of the row take them: what they are of is of no other use to such blocks,
+    /// and handles stay whole.
+    for_ends: u64,
 }
 
 impl Choice<'_> {
@@ -91,9 +98,12 @@ impl Choice<'_> {
         let mut order: Vec<_> = self.holes.iter().filter(|hole| hole.whole() > 0).collect();
         order.sort_unstable_by_key(|hole| std::cmp::Reverse((hole.whole(), hole.at)));
         for hole in order {
+            if self.left <= self.for_ends {
+                break;
+            }
             let mut taken = 0;
             for handle in hole.handles() {
-                if taken + handle.bytes > self.left {
+                if taken + handle.bytes > self.left || self.left - taken <= self.for_ends {
                     break;
                 }
                 taken += handle.bytes;
@@ -111,6 +121,9 @@ impl Choice<'_> {
     /// Takes single handles that are not too large.
     fn take_handles(&mut self) {
         for handle in self.holes.iter().flat_map(Hole::handles) {
+            if self.left <= self.for_ends {
+                break;
+            }
             if handle.bytes <= self.left && !self.is_used(handle) {
                 self.left -= handle.bytes;
                 self.used.push(handle);

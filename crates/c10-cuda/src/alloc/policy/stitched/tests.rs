@@ -1,10 +1,12 @@
-//! Whether the pieces that [`stitch`] chooses make up a block.
+//! Whether the pieces that [`stitch`] chooses make up a block, and windows have addresses of their own.
 
 use proptest::prelude::*;
 
 use super::PAGE;
+use super::addresses::Addresses;
 use super::holes::Piece;
 use super::stitch::{Hole, stitch};
+use crate::driver::{DevicePtr, VaRange};
 
 /// Homes one behind the other: handles of some pages, each with the part of it that is free, in units of 512 bytes.
 fn holes() -> impl Strategy<Value = Vec<Hole>> {
@@ -71,4 +73,33 @@ fn what_is_missing_is_told() {
     let hole = Hole { at: PAGE, end: 3 * PAGE, cuts: vec![PAGE, 2 * PAGE, 3 * PAGE], first_handle: PAGE };
     assert_eq!(stitch(std::slice::from_ref(&hole), 3 * PAGE), Err(PAGE));
     assert_eq!(stitch(&[hole], 2 * PAGE), Ok(vec![Piece { at: PAGE, bytes: 2 * PAGE }]));
+}
+
+#[test]
+fn the_ends_of_a_row_spare_whole_handles() {
+    let head = Hole { at: 2 * PAGE, end: 9 * PAGE, cuts: vec![5 * PAGE, 9 * PAGE], first_handle: PAGE };
+    let tail = Hole { at: 20 * PAGE, end: 22 * PAGE, cuts: vec![20 * PAGE], first_handle: 20 * PAGE };
+    let [first, last] = [Piece { at: 2 * PAGE, bytes: 3 * PAGE }, Piece { at: 20 * PAGE, bytes: 2 * PAGE }];
+    assert_eq!(stitch(&[head.clone(), tail.clone()], 5 * PAGE), Ok(vec![first, last]));
+    let whole = Piece { at: 5 * PAGE, bytes: 4 * PAGE };
+    assert_eq!(stitch(&[head, tail], 9 * PAGE), Ok(vec![first, whole, last]));
+}
+
+#[test]
+fn windows_in_a_range_are_apart_and_it_goes_with_the_last() {
+    let range = VaRange { base: DevicePtr(PAGE), bytes: 8 * PAGE };
+    let mut addresses = Addresses::default();
+    assert_eq!(addresses.take(PAGE), None);
+    addresses.insert(range);
+    let [one, two] = [3, 5].map(|pages| addresses.take(pages * PAGE).unwrap());
+    assert_eq!((one.base, two.base), (range.base, range.base.offset(3 * PAGE)));
+    assert_eq!(addresses.take(PAGE), None, "it is full");
+    addresses.leave(one);
+    assert_eq!((addresses.unused(), addresses.take(PAGE)), (None, None));
+    addresses.leave(two);
+    assert_eq!(addresses.unused(), Some(range));
+    assert_eq!(addresses.take(8 * PAGE), Some(range));
+    addresses.leave(range);
+    addresses.remove(range);
+    assert_eq!(addresses.unused(), None);
 }

@@ -7,6 +7,9 @@ use std::ops::{Index, IndexMut};
 
 use c10_core::DeviceIndex;
 
+use super::PAGE;
+use super::addresses::Addresses;
+use super::growth::MOST_ADDRESSES;
 use super::holes::{Holes, Piece};
 use crate::alloc::allocate::{Refused, Request};
 use crate::alloc::device::{DeviceState, Locked};
@@ -43,6 +46,7 @@ pub(crate) struct WindowTable {
     /// Those that are whole, by where the handles are at home.
     by_handles: BTreeMap<Vec<u64>, WindowId>,
     made: u32,
+    addresses: Addresses,
 }
 
 impl Window {
@@ -151,7 +155,7 @@ impl Locked<'_> {
         };
         let bytes = backings.iter().map(|backing| backing.handle.bytes).sum();
         let (device, stream) = (self.device, self.stream(request.stream));
-        let range = match device.driver.reserve(device.index, bytes) {
+        let range = match self.window_addresses(request.stream, bytes) {
             Ok(range) => range,
             Err(error) => return unless_memory(error),
         };
@@ -169,10 +173,32 @@ impl Locked<'_> {
             }
             Err(error) => {
                 // Nobody has used it. What the driver would not unmap is tried again when windows are let go.
-                let _ = self.unmap_window(id);
+                let _ = self.unmap_window(id).and(self.free_addresses());
                 unless_memory(error)
             }
         }
+    }
+
+    /// Addresses for a window, out of a range that has room for more of them.
+    fn window_addresses(&mut self, stream: u64, bytes: u64) -> Result<VaRange, DriverError> {
+        if let Some(range) = self.windows.addresses.take(bytes) {
+            return Ok(range);
+        }
+        let shared = self.reserve_limit(stream)?.bytes.min(MOST_ADDRESSES).next_multiple_of(PAGE);
+        let range = self.device.driver.reserve(self.device.index, shared.max(bytes))?;
+        self.windows.addresses.insert(range);
+        Ok(self.windows.addresses.take(bytes).expect("the range has room for the window"))
+    }
+
+    /// Gives the ranges back that no window is in.
+    fn free_addresses(&mut self) -> Result<(), DriverError> {
+        let device = self.device;
+        while let Some(range) = self.windows.addresses.unused() {
+            // SAFETY: no window is there, and so nothing is mapped and no block is there.
+            unsafe { device.driver.free_range(range) }?;
+            self.windows.addresses.remove(range);
+        }
+        Ok(())
     }
 
     /// Unmaps all that no block is at, once the streams have done with it, and gives up the windows that have nothing
@@ -195,7 +221,7 @@ impl Locked<'_> {
             }
             result = result.and(self.unmap_window(id));
         }
-        result
+        result.and(self.free_addresses())
     }
 
     fn unmap_window(&mut self, id: WindowId) -> Result<(), DriverError> {
@@ -217,8 +243,7 @@ impl Locked<'_> {
             backing.is_mapped = false;
         }
         if window.backings.iter().all(|backing| !backing.is_mapped) {
-            // SAFETY: nothing is mapped there, and so no block is there.
-            unsafe { device.driver.free_range(window.range) }?;
+            windows.addresses.leave(window.range);
             windows.by_id.remove(&id);
         }
         Ok(())
