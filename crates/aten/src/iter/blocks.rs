@@ -80,9 +80,8 @@ type Kernel3<'k, A, B, C, O> = &'k (dyn Fn(&[A], &[B], &[C], &mut [O]) + Sync);
 pub(crate) fn unary_blocks<A: Lane, O: Lane>(iter: &TensorIter<'_>, kernel: Kernel1<'_, A, O>) -> Result<()> {
     check_count(iter, 1, 1)?;
     let dtypes = [dtype::<O>(iter, 0)?, dtype::<A>(iter, 1)?];
-    for_each_row(iter, &|pointers, strides, n| {
-        let out = pointers[0];
-        let a = pointers[1];
+    for_each_row(iter, &|pointers: &[*mut u8; 2], strides, n| {
+        let [out, a] = *pointers;
         let is_direct = is_direct::<O>(dtypes[0], out, strides[0], n)
             && is_direct::<A>(dtypes[1], a, strides[1], n)
             && are_apart::<A, O>(a, out, n);
@@ -104,8 +103,8 @@ pub(crate) fn unary_blocks<A: Lane, O: Lane>(iter: &TensorIter<'_>, kernel: Kern
 #[inline(never)]
 unsafe fn by_blocks_1<A: Lane, O: Lane>(
     dtypes: [ScalarType; 2],
-    pointers: &[*mut u8],
-    strides: &[i64],
+    pointers: &[*mut u8; 2],
+    strides: &[i64; 2],
     n: i64,
     kernel: Kernel1<'_, A, O>,
 ) {
@@ -133,9 +132,8 @@ pub(crate) fn binary_blocks<A: Lane, B: Lane, O: Lane>(
 ) -> Result<()> {
     check_count(iter, 1, 2)?;
     let dtypes = [dtype::<O>(iter, 0)?, dtype::<A>(iter, 1)?, dtype::<B>(iter, 2)?];
-    for_each_row(iter, &|pointers, strides, n| {
-        let out = pointers[0];
-        let (a, b) = (pointers[1], pointers[2]);
+    for_each_row(iter, &|pointers: &[*mut u8; 3], strides, n| {
+        let [out, a, b] = *pointers;
         let is_direct = is_direct::<O>(dtypes[0], out, strides[0], n)
             && is_direct::<A>(dtypes[1], a, strides[1], n)
             && are_apart::<A, O>(a, out, n)
@@ -161,8 +159,8 @@ pub(crate) fn binary_blocks<A: Lane, B: Lane, O: Lane>(
 #[inline(never)]
 unsafe fn by_blocks_2<A: Lane, B: Lane, O: Lane>(
     dtypes: [ScalarType; 3],
-    pointers: &[*mut u8],
-    strides: &[i64],
+    pointers: &[*mut u8; 3],
+    strides: &[i64; 3],
     n: i64,
     kernel: Kernel2<'_, A, B, O>,
 ) {
@@ -195,9 +193,8 @@ pub(crate) fn ternary_blocks<A: Lane, B: Lane, C: Lane, O: Lane>(
 ) -> Result<()> {
     check_count(iter, 1, 3)?;
     let dtypes = [dtype::<O>(iter, 0)?, dtype::<A>(iter, 1)?, dtype::<B>(iter, 2)?, dtype::<C>(iter, 3)?];
-    for_each_row(iter, &|pointers, strides, n| {
-        let out = pointers[0];
-        let (a, b, c) = (pointers[1], pointers[2], pointers[3]);
+    for_each_row(iter, &|pointers: &[*mut u8; 4], strides, n| {
+        let [out, a, b, c] = *pointers;
         let is_direct = is_direct::<O>(dtypes[0], out, strides[0], n)
             && is_direct::<A>(dtypes[1], a, strides[1], n)
             && are_apart::<A, O>(a, out, n)
@@ -227,8 +224,8 @@ pub(crate) fn ternary_blocks<A: Lane, B: Lane, C: Lane, O: Lane>(
 #[inline(never)]
 unsafe fn by_blocks_3<A: Lane, B: Lane, C: Lane, O: Lane>(
     dtypes: [ScalarType; 4],
-    pointers: &[*mut u8],
-    strides: &[i64],
+    pointers: &[*mut u8; 4],
+    strides: &[i64; 4],
     n: i64,
     kernel: Kernel3<'_, A, B, C, O>,
 ) {
@@ -287,11 +284,12 @@ pub(crate) fn ternary<A: Lane, B: Lane, C: Lane, O: Lane>(
 /// [`unary`], as vector code.
 #[inline]
 pub(crate) fn unary_simd<A: Lane, O: Lane>(iter: &TensorIter<'_>, f: impl Fn(A) -> O + Sync) -> Result<()> {
+    let f = &f;
     unary_blocks(iter, &|a, out| {
         simd::dispatch_for(
             out.len(),
             #[inline(always)]
-            || {
+            move || {
                 for (&a, out) in a.iter().zip(out) {
                     *out = f(a);
                 }
@@ -306,11 +304,12 @@ pub(crate) fn binary_simd<A: Lane, B: Lane, O: Lane>(
     iter: &TensorIter<'_>,
     f: impl Fn(A, B) -> O + Sync,
 ) -> Result<()> {
+    let f = &f;
     binary_blocks(iter, &|a, b, out| {
         simd::dispatch_for(
             out.len(),
             #[inline(always)]
-            || {
+            move || {
                 for ((&a, &b), out) in a.iter().zip(b).zip(out) {
                     *out = f(a, b);
                 }
@@ -325,11 +324,12 @@ pub(crate) fn ternary_simd<A: Lane, B: Lane, C: Lane, O: Lane>(
     iter: &TensorIter<'_>,
     f: impl Fn(A, B, C) -> O + Sync,
 ) -> Result<()> {
+    let f = &f;
     ternary_blocks(iter, &|a, b, c, out| {
         simd::dispatch_for(
             out.len(),
             #[inline(always)]
-            || {
+            move || {
                 for (((&a, &b), &c), out) in a.iter().zip(b).zip(c).zip(out) {
                     *out = f(a, b, c);
                 }

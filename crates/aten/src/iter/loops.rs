@@ -81,8 +81,7 @@ pub(crate) fn unary<A: Elem, O: Elem>(iter: &TensorIter<'_>, f: impl Fn(A) -> O 
     check_count(iter, 1, 1)?;
     check::<O>(iter, 0)?;
     check::<A>(iter, 1)?;
-    for_each_row(iter, &|pointers, strides, n| {
-        let (out, a) = (pointers[0], pointers[1]);
+    for_each_row(iter, &|&[out, a], strides: &[i64; 2], n| {
         let at = |i: isize| {
             // SAFETY: the row's element, of the input's dtype.
             let value = unsafe { A::load(a.wrapping_offset(i * strides[1] as isize)) };
@@ -102,8 +101,7 @@ pub(crate) fn binary<A: Elem, B: Elem, O: Elem>(
     check::<O>(iter, 0)?;
     check::<A>(iter, 1)?;
     check::<B>(iter, 2)?;
-    for_each_row(iter, &|pointers, strides, n| {
-        let (out, a, b) = (pointers[0], pointers[1], pointers[2]);
+    for_each_row(iter, &|&[out, a, b], strides: &[i64; 3], n| {
         for i in 0..n as isize {
             // SAFETY: the row's element, of the first input's dtype.
             let a = unsafe { A::load(a.wrapping_offset(i * strides[1] as isize)) };
@@ -125,8 +123,7 @@ pub(crate) fn ternary<A: Elem, B: Elem, C: Elem, O: Elem>(
     check::<A>(iter, 1)?;
     check::<B>(iter, 2)?;
     check::<C>(iter, 3)?;
-    for_each_row(iter, &|pointers, strides, n| {
-        let (out, a, b, c) = (pointers[0], pointers[1], pointers[2], pointers[3]);
+    for_each_row(iter, &|&[out, a, b, c], strides: &[i64; 4], n| {
         for i in 0..n as isize {
             // SAFETY: the row's element, of the first input's dtype.
             let a = unsafe { A::load(a.wrapping_offset(i * strides[1] as isize)) };
@@ -181,10 +178,10 @@ pub(super) fn number_bytes(number: Scalar, dtype: ScalarType) -> Result<[u8; 16]
 pub(crate) fn each<A: Elem>(iter: &TensorIter<'_>, f: impl Fn(A) + Sync) -> Result<()> {
     check_count(iter, 0, 1)?;
     check::<A>(iter, 0)?;
-    for_each_row(iter, &|pointers, strides, n| {
+    for_each_row(iter, &|&[a], &[stride], n| {
         for i in 0..n as isize {
             // SAFETY: the row's element, of the input's dtype.
-            f(unsafe { A::load(pointers[0].wrapping_offset(i * strides[0] as isize)) });
+            f(unsafe { A::load(a.wrapping_offset(i * stride as isize)) });
         }
     })
 }

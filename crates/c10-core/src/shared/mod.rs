@@ -9,9 +9,9 @@
 //! one of either kind: then nobody else can come by, and the value ends with no atomic change of the counts at all.
 //!
 //! Who may touch what:
-//! - C1 the lower half of `counts` is the number of [`Shared`] handles. The value is dropped by whoever takes it to
-//!   zero, or finds the counts `SOLE`, once.
-//! - C2 the upper half is the number of [`WeakShared`] handles, and one for all strong ones together; the block is
+//! - C1 the upper half of `counts` is the number of [`Shared`] handles less one. The value is dropped by whoever takes
+//!   it below zero, or finds the counts `SOLE`, once.
+//! - C2 the lower half is the number of [`WeakShared`] handles, and one for all strong ones together; the block is
 //!   freed by whoever takes it to zero, or found `SOLE`.
 //! - C3 a weak handle becomes a strong one only while there is a strong one.
 
@@ -28,12 +28,17 @@ use std::ptr::{self, NonNull};
 
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 
+// Note [Counts in a sign]
+// Of the number of strong handles two things are asked with every change: whether it is too large, and whether it is
+// none. Less one, and in the upper half, either is the sign of the whole word after the change, which the processor
+// says of the change itself: the old counts need not be fetched.
+
 /// A strong handle, as it counts.
-const STRONG: u64 = 1;
+const STRONG: u64 = 1 << 32;
 /// A weak handle, or all strong ones together.
-const WEAK: u64 = 1 << 32;
+const WEAK: u64 = 1;
 /// There is one strong handle, and no weak one.
-const SOLE: u64 = STRONG + WEAK;
+const SOLE: u64 = WEAK;
 /// More handles of a kind are not in use: they were leaked.
 const MOST: u64 = i32::MAX as u64;
 
@@ -176,12 +181,19 @@ impl<T> Shared<T> {
 
 #[inline]
 const fn strong(counts: u64) -> u64 {
-    counts % WEAK
+    (counts / STRONG + 1) % STRONG
 }
 
 #[inline]
 const fn weak(counts: u64) -> u64 {
-    counts / WEAK
+    counts % STRONG
+}
+
+/// Adds `change` strong handles, as they count, and says whether that left too many or none. See Note [Counts in a
+/// sign]; what is compared is written in the way in which the compiler sees it.
+#[inline(always)]
+fn change_strong(counts: &AtomicU64, change: u64, ordering: Ordering) -> bool {
+    (counts.fetch_add(change, ordering).wrapping_add(change) as i64) < 0
 }
 
 /// Ends the process before a count of handles runs into the other.
@@ -195,7 +207,9 @@ fn check(count: u64) {
 impl<T> Clone for Shared<T> {
     #[inline]
     fn clone(&self) -> Self {
-        check(strong(self.counts().fetch_add(STRONG, Ordering::Relaxed)));
+        if change_strong(self.counts(), STRONG, Ordering::Relaxed) {
+            abort();
+        }
         Self { block: self.block, owns: PhantomData }
     }
 }
@@ -214,7 +228,7 @@ impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
         let counts = self.counts();
         let is_sole = counts.load(Ordering::Relaxed) == SOLE;
-        if is_sole || strong(counts.fetch_sub(STRONG, Ordering::Release)) == 1 {
+        if is_sole || change_strong(counts, STRONG.wrapping_neg(), Ordering::Release) {
             fence(Ordering::Acquire);
             // SAFETY: this is the only handle, or took the count to zero.
             unsafe { self.end(is_sole) };
