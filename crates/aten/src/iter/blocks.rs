@@ -12,7 +12,6 @@ use c10_core::ScalarType;
 
 use super::TensorIter;
 use super::lane::{BLOCK, Buffer, Format, Lane, RowOf, are_apart, is_direct, lent, lent_mut};
-use super::loops::check_count;
 use super::run::for_each_row;
 use crate::error::{Error, Result};
 use crate::simd;
@@ -44,14 +43,10 @@ pub(crate) fn computed_in(dtype: ScalarType) -> ScalarType {
     }
 }
 
-/// The dtype of operand `i`, which is read or written as a `C`.
+/// That operand `i`, which is of `dtype`, can be read or written as a `C`.
 #[inline]
-fn dtype<C: Lane>(iter: &TensorIter<'_>, i: usize) -> Result<ScalarType> {
-    let dtype = iter.dtype(i);
-    if dtype == C::SCALAR_TYPE || C::format(dtype).is_some() {
-        return Ok(dtype);
-    }
-    Err(not_computed_in(C::SCALAR_TYPE, i, dtype))
+fn check<C: Lane>(i: usize, dtype: ScalarType) -> Result<()> {
+    if C::format(dtype).is_some() { Ok(()) } else { Err(not_computed_in(C::SCALAR_TYPE, i, dtype)) }
 }
 
 #[cold]
@@ -59,7 +54,7 @@ fn not_computed_in(lane: ScalarType, i: usize, dtype: ScalarType) -> Error {
     Error::dtype(format!("a loop of {} over operand {i}, which is {}", lane.name(), dtype.name()))
 }
 
-/// How elements of a dtype that was [looked at](dtype) are read or written as a `C`.
+/// How elements of a dtype that was [looked at](check) are read or written as a `C`.
 fn format<C: Lane>(dtype: ScalarType) -> Format<C> {
     C::format(dtype).expect("the dtype is computed in this type")
 }
@@ -78,12 +73,18 @@ type Kernel3<'k, A, B, C, O> = &'k (dyn Fn(&[A], &[B], &[C], &mut [O]) + Sync);
 
 /// `kernel(a, out)` for blocks of every row.
 pub(crate) fn unary_blocks<A: Lane, O: Lane>(iter: &TensorIter<'_>, kernel: Kernel1<'_, A, O>) -> Result<()> {
-    check_count(iter, 1, 1)?;
-    let dtypes = [dtype::<O>(iter, 0)?, dtype::<A>(iter, 1)?];
+    let dtypes = iter.dtypes::<2>(1)?;
+    let are_own = dtypes == [O::SCALAR_TYPE, A::SCALAR_TYPE];
+    if !are_own {
+        check::<O>(0, dtypes[0])?;
+        check::<A>(1, dtypes[1])?;
+    }
+    let are_plain = are_own && O::PLAIN && A::PLAIN;
     for_each_row(iter, &|pointers: &[*mut u8; 2], strides, n| {
         let [out, a] = *pointers;
-        let is_direct = is_direct::<O>(dtypes[0], out, strides[0], n)
-            && is_direct::<A>(dtypes[1], a, strides[1], n)
+        let is_direct = are_plain
+            && is_direct::<O>(out, strides[0], n)
+            && is_direct::<A>(a, strides[1], n)
             && are_apart::<A, O>(a, out, n);
         if is_direct {
             // SAFETY: the row's pointer, for `n` elements of this type; nothing writes there.
@@ -130,14 +131,21 @@ pub(crate) fn binary_blocks<A: Lane, B: Lane, O: Lane>(
     iter: &TensorIter<'_>,
     kernel: Kernel2<'_, A, B, O>,
 ) -> Result<()> {
-    check_count(iter, 1, 2)?;
-    let dtypes = [dtype::<O>(iter, 0)?, dtype::<A>(iter, 1)?, dtype::<B>(iter, 2)?];
+    let dtypes = iter.dtypes::<3>(1)?;
+    let are_own = dtypes == [O::SCALAR_TYPE, A::SCALAR_TYPE, B::SCALAR_TYPE];
+    if !are_own {
+        check::<O>(0, dtypes[0])?;
+        check::<A>(1, dtypes[1])?;
+        check::<B>(2, dtypes[2])?;
+    }
+    let are_plain = are_own && O::PLAIN && A::PLAIN && B::PLAIN;
     for_each_row(iter, &|pointers: &[*mut u8; 3], strides, n| {
         let [out, a, b] = *pointers;
-        let is_direct = is_direct::<O>(dtypes[0], out, strides[0], n)
-            && is_direct::<A>(dtypes[1], a, strides[1], n)
+        let is_direct = are_plain
+            && is_direct::<O>(out, strides[0], n)
+            && is_direct::<A>(a, strides[1], n)
             && are_apart::<A, O>(a, out, n)
-            && is_direct::<B>(dtypes[2], b, strides[2], n)
+            && is_direct::<B>(b, strides[2], n)
             && are_apart::<B, O>(b, out, n);
         if is_direct {
             // SAFETY: the row's pointer, for `n` elements of this type; nothing writes there.
@@ -191,16 +199,24 @@ pub(crate) fn ternary_blocks<A: Lane, B: Lane, C: Lane, O: Lane>(
     iter: &TensorIter<'_>,
     kernel: Kernel3<'_, A, B, C, O>,
 ) -> Result<()> {
-    check_count(iter, 1, 3)?;
-    let dtypes = [dtype::<O>(iter, 0)?, dtype::<A>(iter, 1)?, dtype::<B>(iter, 2)?, dtype::<C>(iter, 3)?];
+    let dtypes = iter.dtypes::<4>(1)?;
+    let are_own = dtypes == [O::SCALAR_TYPE, A::SCALAR_TYPE, B::SCALAR_TYPE, C::SCALAR_TYPE];
+    if !are_own {
+        check::<O>(0, dtypes[0])?;
+        check::<A>(1, dtypes[1])?;
+        check::<B>(2, dtypes[2])?;
+        check::<C>(3, dtypes[3])?;
+    }
+    let are_plain = are_own && O::PLAIN && A::PLAIN && B::PLAIN && C::PLAIN;
     for_each_row(iter, &|pointers: &[*mut u8; 4], strides, n| {
         let [out, a, b, c] = *pointers;
-        let is_direct = is_direct::<O>(dtypes[0], out, strides[0], n)
-            && is_direct::<A>(dtypes[1], a, strides[1], n)
+        let is_direct = are_plain
+            && is_direct::<O>(out, strides[0], n)
+            && is_direct::<A>(a, strides[1], n)
             && are_apart::<A, O>(a, out, n)
-            && is_direct::<B>(dtypes[2], b, strides[2], n)
+            && is_direct::<B>(b, strides[2], n)
             && are_apart::<B, O>(b, out, n)
-            && is_direct::<C>(dtypes[3], c, strides[3], n)
+            && is_direct::<C>(c, strides[3], n)
             && are_apart::<C, O>(c, out, n);
         if is_direct {
             // SAFETY: the row's pointer, for `n` elements of this type; nothing writes there.

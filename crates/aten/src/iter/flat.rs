@@ -39,10 +39,11 @@ pub(super) struct Flat<'a> {
 pub(super) fn plan<'a, const INPUTS: usize>(
     iter: &mut TensorIter<'a>,
     dest: Dest<'a>,
-    inputs: &[Input<'a>; INPUTS],
+    inputs: &[Input<'a>],
     config: Config,
 ) -> Result<()> {
     const { assert!(INPUTS < FEW) };
+    let Ok(inputs) = <&[Input<'a>; INPUTS]>::try_from(inputs) else { return Ok(()) };
     let Some(first) = first_tensor(inputs) else { return Ok(()) };
     let Some(geometry) = unchanged(first) else { return Ok(()) };
     let common = first.dtype();
@@ -192,9 +193,10 @@ impl<'a> Flat<'a> {
         Ok(true)
     }
 
+    /// Those of the operands, and of nothing beyond them.
     #[inline]
-    pub(super) fn dtype(&self, i: usize) -> ScalarType {
-        self.dtypes[i]
+    pub(super) fn dtypes(&self) -> &[ScalarType; FEW] {
+        &self.dtypes
     }
 
     #[inline]
@@ -212,10 +214,8 @@ impl<'a> Flat<'a> {
     /// `N` operands.
     #[inline(always)]
     pub(super) fn walk<const N: usize>(&self, counts_writes: bool, row: Row<'_, N>) -> Result<()> {
-        let storage = |i: usize| self.given[i].map(|geometry| &geometry.storage);
-        // The place of the output stays empty.
-        let read: [_; N] = std::array::from_fn(|i| if i == 0 { None } else { storage(i) });
-        match Access::with_few(read, storage(0), counts_writes, || self.walk_locked(row)) {
+        let storages: [_; N] = std::array::from_fn(|i| self.given[i].map(|geometry| &geometry.storage));
+        match Access::with_few(storages, counts_writes, || self.walk_locked(row)) {
             Some(walked) => walked,
             None => self.walk_late(counts_writes, row),
         }
@@ -241,12 +241,12 @@ impl<'a> Flat<'a> {
         let mut strides = [0; N];
         let output = self.given[0].or_else(|| self.fresh.as_ref().and_then(unchanged));
         let output = output.expect("the output is given, or was just made");
-        for i in 0..N {
+        for (i, (pointer, stride)) in first.0.iter_mut().zip(&mut strides).enumerate() {
             let Some(geometry) = (if i == 0 { Some(output) } else { self.given[i] }) else { continue };
             let element = self.dtypes[i].element_size();
-            first.0[i] =
+            *pointer =
                 first_in(&geometry.storage, geometry.storage_offset as usize * element, geometry.end_bytes)?;
-            strides[i] = element as i64;
+            *stride = element as i64;
         }
         if self.numel < 2 * GRAIN_SIZE {
             row(&first.0, &strides, self.numel as i64);

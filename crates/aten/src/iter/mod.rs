@@ -32,7 +32,7 @@ use flat::Flat;
 use plan::General;
 pub(crate) use plan::{result_strides, walk_order};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::{Dest, Made};
 use crate::tensor::Tensor;
 
@@ -101,9 +101,9 @@ impl<'a> TensorIter<'a> {
     #[inline]
     pub(crate) fn plan(&mut self, dests: &[Dest<'a>], inputs: &[Input<'a>], config: Config) -> Result<()> {
         match (dests, inputs) {
-            (&[dest], [a]) => flat::plan(self, dest, &[*a], config)?,
-            (&[dest], [a, b]) => flat::plan(self, dest, &[*a, *b], config)?,
-            (&[dest], [a, b, c]) => flat::plan(self, dest, &[*a, *b, *c], config)?,
+            (&[dest], [_]) => flat::plan::<1>(self, dest, inputs, config)?,
+            (&[dest], [_, _]) => flat::plan::<2>(self, dest, inputs, config)?,
+            (&[dest], [_, _, _]) => flat::plan::<3>(self, dest, inputs, config)?,
             _ => {}
         }
         if self.flat.count() == 0 {
@@ -130,8 +130,30 @@ impl<'a> TensorIter<'a> {
     pub(crate) fn dtype(&self, i: usize) -> ScalarType {
         match &self.general {
             Some(general) => general.operands[i].dtype,
-            None => self.flat.dtype(i),
+            None => self.flat.dtypes()[i],
         }
+    }
+
+    /// The dtypes of all operands, if there are `N`, and so many of them are outputs.
+    #[inline]
+    fn dtypes<const N: usize>(&self, outputs: usize) -> Result<[ScalarType; N]> {
+        if self.outputs != outputs || self.count() != N {
+            return Err(self.wrong_count(outputs, N));
+        }
+        Ok(match &self.general {
+            Some(general) => std::array::from_fn(|i| general.operands[i].dtype),
+            None => std::array::from_fn(|i| self.flat.dtypes()[i]),
+        })
+    }
+
+    #[cold]
+    fn wrong_count(&self, outputs: usize, operands: usize) -> Error {
+        Error::invalid_argument(format!(
+            "a loop of {outputs} outputs and {} inputs over {} and {}",
+            operands - outputs,
+            self.outputs,
+            self.count() - self.outputs
+        ))
     }
 
     /// How many operands there are.

@@ -32,7 +32,9 @@ pub(crate) const GRAIN_SIZE: usize = 32_768;
 pub(super) type Row<'a, const N: usize> = &'a (dyn Fn(&[*mut u8; N], &[i64; N], i64) + Sync);
 
 /// Calls `row` with every row of the innermost dimension, with access to all operands, of which there are `N`.
-#[inline]
+///
+/// It is one function for each number of operands: what has to be done for few elements is done in it.
+#[inline(never)]
 pub(super) fn for_each_row<const N: usize>(iter: &TensorIter<'_>, row: Row<'_, N>) -> Result<()> {
     if iter.numel == 0 {
         return Ok(());
@@ -50,10 +52,11 @@ fn for_each_row_of<const N: usize>(
     row: Row<'_, N>,
 ) -> Result<()> {
     let (written, read) = general.operands.split_at(iter.outputs);
-    if written.iter().all(|operand| borrowed(operand).is_none()) {
-        let read: [_; N] =
-            std::array::from_fn(|i| read.get(i).and_then(borrowed).map(|geometry| &geometry.storage));
-        if let Some(walked) = Access::with_few(read, None, false, || rows(iter, general, row)) {
+    if iter.outputs > 0 && written.iter().all(|operand| borrowed(operand).is_none()) {
+        let read: [_; N] = std::array::from_fn(|i| {
+            general.operands.get(i).and_then(borrowed).map(|geometry| &geometry.storage)
+        });
+        if let Some(walked) = Access::with_few(read, false, || rows(iter, general, row)) {
             return walked;
         }
     }

@@ -8,41 +8,42 @@ use crate::storage::storage_impl::StorageImpl;
 
 /// What is locked, until this is dropped.
 struct FewSet<'a, const N: usize> {
-    written: Option<&'a StorageImpl>,
-    /// A storage that is given twice has two readers.
-    read: [Option<&'a StorageImpl>; N],
+    /// The first is written. A storage that is read twice has two readers.
+    locked: [Option<&'a StorageImpl>; N],
     _held: Held,
 }
 
 impl Access {
-    /// Runs `with` under access for the host to a few storages that are read and one that is written, which may be
-    /// among them, if none has to be waited for and nothing else is in the way; else nothing is locked, counted or
-    /// run, and [`acquire_with`](Self::acquire_with) waits, clears what is in the way, or says what it is. Adds one to
-    /// the version of the written one if `bump_version` says so. It lends nothing: it keeps others from the bytes.
+    /// Runs `with` under access for the host to a few storages, of which the first is written and the others are read,
+    /// if none has to be waited for and nothing else is in the way; else nothing is locked, counted or run, and
+    /// [`acquire_with`](Self::acquire_with) waits, clears what is in the way, or says what it is. The written one may be
+    /// among those that are read. Adds one to its version if `bump_version` says so. It lends nothing: it keeps others
+    /// from the bytes.
     ///
     /// ```
     /// # use c10_core::storage::{Access, Storage};
     /// let storage = Storage::from_bytes([1, 2].into())?;
-    /// let refused = Access::with_few([Some(&storage)], None, true, || storage.write().is_err());
+    /// let refused = Access::with_few([None, Some(&storage)], true, || storage.write().is_err());
     /// assert_eq!(refused, Some(true), "the same thread would wait for itself");
-    /// let refused = Access::with_few([Some(&storage)], Some(&storage), true, || storage.read().is_err());
+    /// let refused = Access::with_few([Some(&storage), Some(&storage)], true, || storage.read().is_err());
     /// assert_eq!((refused, storage.version()), (Some(true), 1));
     /// assert!(storage.read().is_ok());
     /// # Ok::<(), c10_core::Error>(())
     /// ```
-    #[inline]
-    pub fn with_few<'a, const N: usize, R>(
-        read: [Option<&'a Storage>; N],
-        written: Option<&'a Storage>,
+    #[inline(always)]
+    pub fn with_few<const N: usize, R>(
+        storages: [Option<&Storage>; N],
         bump_version: bool,
         with: impl FnOnce() -> R,
     ) -> Option<R> {
         // It stays where it is: what is written word by word is slow to move.
-        let mut set = FewSet { written: None, read: [None; N], _held: Held::new() };
-        if !set.take_all(read, written) {
+        let mut set = FewSet { locked: [None; N], _held: Held::new() };
+        if !set.take_all(&storages) {
             return None;
         }
-        if let Some(written) = written.filter(|_| bump_version) {
+        if let Some(Some(written)) = storages.first()
+            && bump_version
+        {
             written.bump_version();
         }
         Some(with())
@@ -52,19 +53,14 @@ impl Access {
 impl<'a, const N: usize> FewSet<'a, N> {
     /// Locks storages until one is not free, and says whether all were.
     #[inline(always)]
-    fn take_all(&mut self, read: [Option<&'a Storage>; N], written: Option<&'a Storage>) -> bool {
-        if let Some(written) = written {
-            self.written = take(written.as_impl(), Mode::Exclusive, HOST_WRITE);
-            if self.written.is_none() {
-                return false;
-            }
-        }
-        for (place, storage) in self.read.iter_mut().zip(read) {
+    fn take_all(&mut self, storages: &[Option<&'a Storage>; N]) -> bool {
+        for (i, (place, storage)) in self.locked.iter_mut().zip(storages).enumerate() {
             let Some(storage) = storage else { continue };
-            if written.is_some_and(|written| written.is_same(storage)) {
-                continue;
-            }
-            *place = take(storage.as_impl(), Mode::Shared, HOST_READ);
+            *place = match storages[0] {
+                Some(_) if i == 0 => take(storage.as_impl(), Mode::Exclusive, HOST_WRITE),
+                Some(written) if written.is_same(storage) => continue,
+                _ => take(storage.as_impl(), Mode::Shared, HOST_READ),
+            };
             if place.is_none() {
                 return false;
             }
@@ -89,11 +85,10 @@ fn take(storage: &StorageImpl, mode: Mode, obstacles: u32) -> Option<&StorageImp
 impl<const N: usize> Drop for FewSet<'_, N> {
     #[inline(always)]
     fn drop(&mut self) {
-        if let Some(written) = self.written {
-            written.access.release(Mode::Exclusive);
-        }
-        for storage in self.read.into_iter().flatten() {
-            storage.access.release(Mode::Shared);
+        for (i, storage) in self.locked.iter().enumerate() {
+            if let Some(storage) = storage {
+                storage.access.release(if i == 0 { Mode::Exclusive } else { Mode::Shared });
+            }
         }
     }
 }
