@@ -361,6 +361,22 @@ impl Log {
     }
 }
 
+/// `narrow` is a `slice`, and makes the view itself only where `slice` would do nothing else.
+#[test]
+fn a_narrow_is_seen_by_who_stands_before_slices() {
+    let (dispatcher, log) = (Dispatcher::global(), Log::default());
+    let x = Tensor::zeros(&[4, 6], c10_core::ScalarType::Float32).unwrap();
+    let narrow = || x.narrow(0, 1, 2).unwrap();
+    let alone = narrow();
+    let mut library = Library::fragment(dispatcher, "aten");
+    library.impl_kernel("slice.Tensor", &[DispatchKey::Tracer], log.around(DispatchKey::Tracer)).unwrap();
+    assert!(alone.is_alias_of(&narrow()) && log.take().is_empty());
+    let seen = IncludeDispatchKeyGuard::scope(DispatchKey::Tracer.into(), narrow);
+    assert_eq!(log.take(), ["Tracer"]);
+    assert_eq!((seen.sizes(), seen.strides(), seen.storage_offset()), (alone.sizes(), alone.strides(), 6));
+    assert!(x.narrow(0, 3, 2).is_err() && x.narrow(0, 5, 0).is_err() && x.narrow(2, 0, 1).is_err());
+}
+
 #[test]
 fn a_call_goes_down_the_keys() {
     let (dispatcher, log) = (Dispatcher::new(), Log::default());
