@@ -8,7 +8,18 @@ mod tests;
 
 use std::ops::{Deref, DerefMut};
 
-/// A list of mostly no more than `N` members, the default of which holds nothing.
+/// What may stand where there is no member. It is a constant, so that a list is made in its place: see Note [Made in
+/// place].
+pub(crate) trait Vacant {
+    /// It holds nothing, and need not end.
+    const VACANT: Self;
+}
+
+impl<T> Vacant for Option<T> {
+    const VACANT: Self = None;
+}
+
+/// A list of mostly no more than `N` members.
 #[derive(Clone, Debug)]
 pub(crate) struct Few<T, const N: usize> {
     /// How many of `first` are members; [`MORE`] where all are in `more`.
@@ -19,17 +30,17 @@ pub(crate) struct Few<T, const N: usize> {
 
 const MORE: usize = usize::MAX;
 
-impl<T: Default, const N: usize> Few<T, N> {
+impl<T: Vacant, const N: usize> Few<T, N> {
     #[inline(always)]
-    pub(crate) fn new() -> Self {
-        Self { len: 0, first: std::array::from_fn(|_| T::default()), more: Vec::new() }
+    pub(crate) const fn new() -> Self {
+        Self { len: 0, first: [const { T::VACANT }; N], more: Vec::new() }
     }
 
     #[inline]
     pub(crate) fn push(&mut self, value: T) {
         match self.first.get_mut(self.len) {
             Some(place) => {
-                // What was there is nobody's member, and need not end.
+                // What was there is vacant.
                 std::mem::forget(std::mem::replace(place, value));
                 self.len += 1;
             }
@@ -40,14 +51,14 @@ impl<T: Default, const N: usize> Few<T, N> {
     #[cold]
     fn push_to_more(&mut self, value: T) {
         if self.len != MORE {
-            self.more.extend(self.first.iter_mut().map(std::mem::take));
+            self.more.extend(self.first.iter_mut().map(|member| std::mem::replace(member, T::VACANT)));
             self.len = MORE;
         }
         self.more.push(value);
     }
 }
 
-impl<T: Default, const N: usize> Default for Few<T, N> {
+impl<T: Vacant, const N: usize> Default for Few<T, N> {
     fn default() -> Self {
         Self::new()
     }
@@ -69,13 +80,13 @@ impl<T, const N: usize> DerefMut for Few<T, N> {
     }
 }
 
-impl<T: Default, const N: usize> Extend<T> for Few<T, N> {
+impl<T: Vacant, const N: usize> Extend<T> for Few<T, N> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, members: I) {
         members.into_iter().for_each(|member| self.push(member));
     }
 }
 
-impl<T: Default, const N: usize> FromIterator<T> for Few<T, N> {
+impl<T: Vacant, const N: usize> FromIterator<T> for Few<T, N> {
     fn from_iter<I: IntoIterator<Item = T>>(members: I) -> Self {
         let mut list = Self::new();
         list.extend(members);

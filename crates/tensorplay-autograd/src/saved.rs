@@ -8,7 +8,7 @@ use aten::dispatch::Value;
 use aten::{Dims, Error, Result, Tensor};
 use c10_core::{Device, Scalar, ScalarType};
 
-use crate::few::Few;
+use crate::few::{Few, Vacant};
 use crate::meta::{meta, requires_grad};
 use crate::mode::is_grad_enabled;
 use crate::node::{Edge, Node};
@@ -35,10 +35,8 @@ enum Data {
 pub(crate) type SavedList = Few<Saved, 2>;
 
 /// What a formula keeps between forward and backward.
-#[derive(Default)]
 pub(crate) enum Saved {
     /// An argument that is absent.
-    #[default]
     None,
     Tensor(SavedTensor),
     Tensors(Box<[Option<SavedTensor>]>),
@@ -61,6 +59,10 @@ pub(crate) struct TensorMeta {
     device: Device,
     is_conj: bool,
     is_neg: bool,
+}
+
+impl Vacant for Saved {
+    const VACANT: Self = Self::None;
 }
 
 impl Saved {

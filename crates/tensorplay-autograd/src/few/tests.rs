@@ -1,4 +1,8 @@
-use super::{Few, OneOrMany};
+use super::{Few, OneOrMany, Vacant};
+
+impl Vacant for String {
+    const VACANT: Self = Self::new();
+}
 
 #[test]
 fn few_is_a_list_whatever_its_length() {

@@ -24,7 +24,7 @@ pub(crate) use garbage::{Garbage, collect};
 pub(crate) use hooks::NodeHooks;
 pub(crate) use input_meta::InputMeta;
 
-use crate::anomaly::Origin;
+use crate::anomaly::{self, Origin};
 use crate::engine::current_stream;
 use crate::few::{Few, OneOrMany};
 use crate::formula::{Formula, FormulaBody};
@@ -127,19 +127,24 @@ impl Draft {
         formula: &'static Formula,
         fill: impl FnOnce(&mut Edges, &mut FormulaBody) -> R,
     ) -> (Self, R) {
+        let sequence = next_sequence();
+        // All of it is constants, so that it is made in its place: see Note [Made in place].
         let make = || NodeCell {
-            sequence: next_sequence(),
+            sequence,
             topological: 0,
             stream: None,
             edges: Edges::new(),
             inputs: Inputs::default(),
             hooks: OnceLock::new(),
-            origin: Origin::here(),
+            origin: None,
             body: Body::Formula(FormulaBody::new(formula)),
         };
         let (node, result) = Shared::new_with(make, |cell| {
             let result = fill(&mut cell.edges, cell.body.as_formula_mut());
             cell.topological = topological_above(&cell.edges);
+            if anomaly::is_enabled() {
+                cell.origin = Origin::here();
+            }
             result
         });
         (Self(Node(node)), result)
