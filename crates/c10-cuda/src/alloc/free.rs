@@ -84,50 +84,51 @@ impl DeviceState {
         let (stream, pool) = (block.stream, &mut pools[block.pool]);
         let searches = pool.get_free_blocks_call_count;
         let bins = pool.free.of(stream);
-        let cached = |id: &BlockId| blocks.block(id.index).is_cached();
-        let (before, after) = (prev.filter(cached), next.filter(cached));
+        let (joins_prev, joins_next) = (blocks.neighbour(prev).is_cached(), blocks.neighbour(next).is_cached());
         let mut change = (0, 0);
         let mut merged = size;
         let mut behind = next;
-        if let Some(after) = after {
-            let block = blocks.block(after.index);
+        if joins_next {
+            let block = blocks.block(next);
             (merged, behind) = (merged + block.size, block.next);
             change = (-1, -(block.size as i64));
         }
-        let stays = if let Some(before) = before {
-            let block = blocks.block(before.index);
+        let stays = if joins_prev {
+            let block = blocks.block(prev);
             let (ptr, bytes) = (block.ptr, block.size);
             change = (change.0 - 1, change.1 - bytes as i64);
             merged += bytes;
-            if let Some(after) = after {
-                bins.remove(blocks, after.index);
-                blocks.remove_plain(after.index);
+            if joins_next {
+                bins.remove(blocks, next);
+                blocks.remove_plain(next);
             }
             blocks.remove_plain(index);
-            blocks.link(Some(before), behind);
-            bins.resize(blocks, before.index, ptr, merged);
-            before.index
-        } else if let Some(after) = after {
+            blocks.link(prev, behind);
+            bins.resize(blocks, prev, ptr, merged);
+            prev
+        } else if joins_next {
             blocks.remove_plain(index);
-            blocks.link(prev, Some(after));
-            bins.resize(blocks, after.index, ptr, merged);
-            after.index
+            blocks.link(prev, next);
+            bins.resize(blocks, next, ptr, merged);
+            next
         } else {
             bins.insert(blocks, index);
             index
         };
         let block = blocks.block_mut(stays);
-        block.gc_count_base = searches;
+        if searches != 0 {
+            block.gc_count_base = searches;
+        }
         if block.is_split() { (change.0 + 1, change.1 + merged as i64) } else { change }
     }
 
     /// Makes a block, which is in no set, one with its free neighbours that are mapped or unmapped as it is. It
     /// keeps its id.
     pub(crate) fn merge_neighbours(&mut self, id: BlockId) {
-        let (prev, next) = (self.blocks[id].prev, self.blocks[id].next);
-        for neighbour in [prev, next].into_iter().flatten() {
-            self.try_merge(id, neighbour);
-        }
+        let block = &self.blocks[id];
+        let (prev, next) = (self.blocks.prev_of(block), self.blocks.next_of(block));
+        let ids = [prev, next].map(|neighbour| neighbour.map(|(id, _)| id));
+        ids.into_iter().flatten().for_each(|neighbour| self.try_merge(id, neighbour));
     }
 
     /// Makes the free neighbour `from` a part of `into`.
@@ -145,11 +146,11 @@ impl DeviceState {
         self.blocks.remove(from);
         let block = &mut self.blocks[into];
         block.size += size;
-        if block.prev == Some(from) {
+        if block.prev == from.index {
             block.ptr = ptr;
-            self.blocks.link(prev, Some(into));
+            self.blocks.link(prev, into.index);
         } else {
-            self.blocks.link(Some(into), next);
+            self.blocks.link(into.index, next);
         }
     }
 }

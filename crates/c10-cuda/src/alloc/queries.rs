@@ -236,12 +236,12 @@ impl DeviceState {
                 format!("base_allocation: the memory at {:#x} is of an expandable segment", first.ptr),
             ));
         }
-        while let Some(prev) = first.prev {
-            first = &self.blocks[prev];
+        while let Some((_, prev)) = self.blocks.prev_of(first) {
+            first = prev;
         }
         let mut last = first;
-        while let Some(next) = last.next {
-            last = &self.blocks[next];
+        while let Some((_, next)) = self.blocks.next_of(last) {
+            last = next;
         }
         Ok((DevicePtr(first.ptr), last.end() - first.ptr))
     }
