@@ -84,33 +84,24 @@ impl DeviceState {
         let (stream, pool) = (block.stream, &mut pools[block.pool]);
         let searches = pool.get_free_blocks_call_count;
         let bins = pool.free.of(stream);
-        let (joins_prev, joins_next) = (blocks.neighbour(prev).is_cached(), blocks.neighbour(next).is_cached());
-        let mut change = (0, 0);
-        let mut merged = size;
-        let mut behind = next;
-        if joins_next {
-            let block = blocks.block(next);
-            (merged, behind) = (merged + block.size, block.next);
-            change = (-1, -(block.size as i64));
-        }
-        let stays = if joins_prev {
-            let block = blocks.block(prev);
-            let (ptr, bytes) = (block.ptr, block.size);
-            change = (change.0 - 1, change.1 - bytes as i64);
-            merged += bytes;
-            if joins_next {
+        // Which neighbours are free is anybody's guess: there are as few branches as can be. See Note [Slot 0].
+        let (before, after) = (blocks.neighbour(prev), blocks.neighbour(next));
+        let (joins_prev, joins_next) = (before.is_cached(), after.is_cached());
+        let joined = if joins_prev { before.size } else { 0 } + if joins_next { after.size } else { 0 };
+        let (merged, behind) = (size + joined, after.next);
+        let change = (-i64::from(joins_prev) - i64::from(joins_next), -(joined as i64));
+        let stays = if joins_prev | joins_next {
+            let (start, stays) = if joins_prev { (before.ptr, prev) } else { (ptr, next) };
+            let mut end = next;
+            if joins_prev & joins_next {
                 bins.remove(blocks, next);
                 blocks.remove_plain(next);
+                end = behind;
             }
             blocks.remove_plain(index);
-            blocks.link(prev, behind);
-            bins.resize(blocks, prev, ptr, merged);
-            prev
-        } else if joins_next {
-            blocks.remove_plain(index);
-            blocks.link(prev, next);
-            bins.resize(blocks, next, ptr, merged);
-            next
+            blocks.link(prev, end);
+            bins.resize(blocks, stays, start, merged);
+            stays
         } else {
             bins.insert(blocks, index);
             index

@@ -49,6 +49,7 @@ const WORDS: usize = BINS.div_ceil(64);
 const LONG: usize = 24;
 
 const _: () = assert!(WORDS <= 64, "one word says which words hold anything");
+const _: () = assert!(BINS <= 1 << 12, "no bin has the bit that `first_from` sets");
 
 /// Free blocks in order, by slot of their table, which every call is given.
 #[derive(Debug)]
@@ -243,9 +244,8 @@ impl SizeBins {
     pub(crate) fn first_from(&self, blocks: &BlockTable, size: u64) -> Option<u32> {
         let at = bin_of(size);
         let mut found = self.next_bin(at)?;
-        // Bins of one size hold no smaller blocks. There is one branch, which is seldom taken.
-        let of_many_sizes = if at < EXACT { usize::MAX } else { at };
-        if found == of_many_sizes {
+        // Bins of one size hold no smaller blocks. In this way there is one branch, which is seldom taken.
+        if found == (at | (usize::from(at < EXACT) << 12)) {
             if let Some(found) = self.first_in(blocks, at, size) {
                 return Some(found);
             }
