@@ -1,6 +1,6 @@
 //! Where two outputs differ, and what need not agree.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::run::Output;
 
@@ -58,6 +58,8 @@ pub(crate) fn compare(oracle: &Output, ours: &Output) -> Verdict {
         let is_meant = disturbs_capture(&theirs, common)
             || forgets_use(&theirs, common)
             || refuses_restore(&ours, common)
+            || miscounts_pool(&theirs, &ours, common)
+            || leaves_stream_unjoined(&theirs, &ours, common)
             || asks_in_capture(&theirs, &ours, common);
         return if is_meant { Verdict::AgreeUpTo(common) } else { Verdict::Differ(common) };
     }
@@ -94,6 +96,20 @@ fn asks_in_capture(theirs: &[String], ours: &[String], line: usize) -> bool {
         && theirs[..line].iter().any(|line| captures_begun(line) > 0)
 }
 
+/// Whether a capture fails at this line because a block was freed in it that other streams used. The backend
+/// `cudaMallocAsync` frees such blocks on a stream of its own, which nobody joins; ours on the block's stream.
+fn leaves_stream_unjoined(theirs: &[String], ours: &[String], line: usize) -> bool {
+    if !theirs.get(line).is_some_and(|line| line.ends_with("cudaErrorStreamCaptureUnjoined"))
+        || !begins(ours, line, &["capture_end "])
+    {
+        return false;
+    }
+    let used: HashSet<&str> =
+        theirs[..line].iter().filter_map(|line| line.strip_prefix("record ")?.split(' ').next()).collect();
+    let freed_in_graph = theirs[..line].windows(2).filter(|two| two[0].starts_with("driver graph_free "));
+    freed_in_graph.filter_map(|two| two[1].strip_prefix("free ")).any(|id| used.contains(id))
+}
+
 /// Whether ours refuses here to restore a block that other streams use, or into a segment of another stream. PyTorch
 /// hands it out all the same.
 fn refuses_restore(ours: &[String], line: usize) -> bool {
@@ -101,6 +117,41 @@ fn refuses_restore(ours: &[String], line: usize) -> bool {
     let reasons = ["that other streams use", "in the place of one of the state"];
     refused
         .is_some_and(|(name, text)| name == "restore" && reasons.iter().any(|reason| text.ends_with(reason)))
+}
+
+/// Whether PyTorch gives a pool's memory back at this line, or names another pool than ours, once it has miscounted a
+/// pool's. It counts the mappings of expandable segments less the unmappings, whatever their sizes: a pool is deleted
+/// while some of its memory is mapped, or stays when none is, and the table by which pools are emptied has another
+/// order then.
+fn miscounts_pool(theirs: &[String], ours: &[String], line: usize) -> bool {
+    let mut pools: HashMap<&str, (i64, i64)> = HashMap::new();
+    let gives_back =
+        theirs.get(line).and_then(|line| segment_entry(line)).is_some_and(|entry| entry.bytes < 0);
+    let [their, our] = [theirs, ours].map(|lines| lines.get(line).and_then(|line| line.split_once(" pool ")));
+    let names_another = their.zip(our).is_some_and(|(their, our)| their.0 == our.0);
+    (gives_back || names_another)
+        && theirs[..line].iter().filter_map(|line| segment_entry(line)).any(|entry| {
+            let (count, bytes) = pools.entry(entry.pool).or_default();
+            *count += entry.bytes.signum();
+            *bytes += entry.bytes;
+            (*count <= 0) != (*bytes <= 0)
+        })
+}
+
+/// A line of the history that says that a private pool got memory, or gave so many bytes back.
+struct SegmentEntry<'a> {
+    bytes: i64,
+    pool: &'a str,
+}
+
+fn segment_entry(line: &str) -> Option<SegmentEntry<'_>> {
+    let (entry, pool) = line.strip_prefix("trace segment_")?.split_once(" pool ")?;
+    let mut words = entry.split(' ');
+    let sign = match words.next()? {
+        "alloc" | "map" => 1,
+        _ => -1,
+    };
+    Some(SegmentEntry { bytes: sign * words.next()?.parse::<i64>().ok()?, pool })
 }
 
 /// Whether PyTorch completes a free at this line that ours does not, once a block has been freed that was

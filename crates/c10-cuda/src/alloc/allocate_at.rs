@@ -56,10 +56,10 @@ impl Locked<'_> {
         address: u64,
         stream: u64,
     ) -> std::result::Result<Option<BlockId>, Refused> {
+        self.housekeep(stream)?;
         if requested >= REQUEST_CAP {
             return Err(Refused::TooLarge(requested));
         }
-        self.housekeep(stream)?;
         let request = self.request(requested, stream)?;
         self.check_awake(&request)?;
         Ok(self.free_at(address, &request).map(|free| self.hand_out_at(free, address, &request)))

@@ -187,3 +187,17 @@ fn what_is_before_an_address_is_split_off_everywhere_and_what_follows_where_bloc
     }
     rig.cuda.check_invariants();
 }
+
+#[test]
+fn uses_that_are_over_are_seen_before_a_request_at_an_address_is_refused() {
+    let rig = Rig::new(64 * MIB);
+    let used = rig.allocate(1000);
+    rig.cuda.record_stream(&used, rig.stream()).unwrap();
+    drop(used);
+    rig.sim.complete_all();
+    let blocks = || rig.stats().active.all.current;
+    assert_eq!(blocks(), 1);
+    let refused = rig.cuda.allocate_at(1 << 60, DevicePtr(BASE), rig.runtime.current_stream(0).unwrap());
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::OutOfMemory);
+    assert_eq!(blocks(), 0);
+}

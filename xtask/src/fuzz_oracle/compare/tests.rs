@@ -101,3 +101,27 @@ fn a_use_that_pytorch_has_forgotten_ends_the_comparison() {
     assert_eq!(compare(&with([alloc, completed]), &with([completed, alloc])), Verdict::Differ(4));
     assert_eq!(first_difference(&[completed, alloc], &[alloc, completed]), Some(0));
 }
+
+#[test]
+fn a_pool_that_pytorch_has_miscounted_ends_the_comparison() {
+    let before = ["trace segment_map 2 seg0+0 pool 5", "trace segment_map 2 seg0+2 pool 5"];
+    let [early, late] = ["trace segment_free 2 seg7+0 pool 7", "trace segment_free 2 seg4+0 pool 4"];
+    let with = |unmapped: &[&'static str], rest: [&'static str; 2]| {
+        output(&[&before[..], unmapped, &rest[..]].concat())
+    };
+    let kept = ["trace segment_unmap 4 seg0+0 pool 5"];
+    assert_eq!(compare(&with(&kept, [early, late]), &with(&kept, [late, early])), Verdict::AgreeUpTo(3));
+    let one_by_one = ["trace segment_unmap 2 seg0+0 pool 5", "trace segment_unmap 2 seg0+2 pool 5"];
+    let [theirs, ours] = [with(&one_by_one, [early, late]), with(&one_by_one, [late, early])];
+    assert_eq!(compare(&theirs, &ours), Verdict::Differ(4));
+}
+
+#[test]
+fn a_stream_that_pytorch_leaves_unjoined_ends_the_comparison() {
+    let [begin, used, call] = ["capture_begin 1 1.0", "record 7 2", "driver graph_free 2097152 seg2+0"];
+    let [unjoined, ended] = ["error capture_end 1: cudaErrorStreamCaptureUnjoined", "capture_end 1 nodes 2"];
+    let with = |free, end| output(&[begin, used, call, free, end]);
+    assert_eq!(compare(&with("free 7", unjoined), &with("free 7", ended)), Verdict::AgreeUpTo(4));
+    assert_eq!(compare(&with("free 8", unjoined), &with("free 8", ended)), Verdict::Differ(4));
+    assert_eq!(compare(&with("free 7", ended), &with("free 7", unjoined)), Verdict::Differ(4));
+}
