@@ -186,8 +186,8 @@ impl CachingAllocator {
         }
     }
 
-    /// Tells `tracker` of the entries about [segments](TraceAction::is_of_segments) alone, from here on, on all devices:
-    /// requests that cached memory serves take as long as with no tracker.
+    /// Tells `tracker` of the entries about [segments](super::TraceAction::is_of_segments) alone, from here on, on all
+    /// devices: requests that cached memory serves take as long as with no tracker.
     pub fn attach_segment_tracker(&self, tracker: TraceTracker) {
         for device in &self.0.devices {
             device.lock().trace.attach_to_segments(TraceTracker::clone(&tracker));
