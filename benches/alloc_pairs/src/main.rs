@@ -10,12 +10,15 @@ use c10_cuda::{CachingAllocator, Config};
 
 const BYTES: u64 = 65_536;
 const LIVE: usize = 1000;
+/// Powers of two from 512 B on.
+const TO_1_MIB: u64 = 11;
+const TO_64_MIB: u64 = 17;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let (Some(case), Some(pairs)) = (arguments.next(), arguments.next()) else {
         eprintln!(
-            "alloc_pairs hot_raw|hot_owned|mix_raw|mix_owned|mix_history|record_stream|record_stream_100 PAIRS"
+            "alloc_pairs hot_raw|hot_owned|mix_raw|mix_small|mix_owned|mix_history|record_stream|record_stream_100 PAIRS"
         );
         std::process::exit(2);
     };
@@ -25,11 +28,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     match case.as_str() {
         "hot_raw" => (0..pairs).try_for_each(|_| delete(&allocator, allocator.raw_alloc(BYTES)?))?,
         "hot_owned" => (0..pairs).try_for_each(|_| allocator.allocate(BYTES).map(drop))?,
-        "mix_raw" => mix_raw(&allocator, pairs)?,
+        "mix_raw" => mix_raw(&allocator, pairs, TO_64_MIB)?,
+        "mix_small" => mix_raw(&allocator, pairs, TO_1_MIB)?,
         "mix_owned" => mix_owned(&allocator, pairs)?,
         "mix_history" => {
             allocator.record_history(Some(History { max_entries: 1000, ..History::default() }));
-            mix_raw(&allocator, pairs)?;
+            mix_raw(&allocator, pairs, TO_64_MIB)?;
         }
         "record_stream" => record_stream(&driver, &allocator, pairs, 1)?,
         "record_stream_100" => record_stream(&driver, &allocator, pairs, 100)?,
@@ -63,8 +67,9 @@ fn delete(allocator: &CachingAllocator, block: DevicePtr) -> c10_cuda::Result<()
     unsafe { allocator.raw_delete(block) }
 }
 
-/// Slots of a thousand live blocks and their next sizes, from 512 B to 64 MiB evenly over the logarithm.
-fn steps(pairs: u64) -> impl Iterator<Item = (usize, u64)> {
+/// Slots of a thousand live blocks and their next sizes, from 512 B through so many powers of two, evenly over the
+/// logarithm.
+fn steps(pairs: u64, powers: u64) -> impl Iterator<Item = (usize, u64)> {
     let mut state = 1_u64;
     let mut next = move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -72,14 +77,14 @@ fn steps(pairs: u64) -> impl Iterator<Item = (usize, u64)> {
     };
     (0..pairs).map(move |step| {
         let slot = if step < LIVE as u64 { step } else { next() % LIVE as u64 };
-        let low = 1_u64 << (9 + next() % 17);
+        let low = 1_u64 << (9 + next() % powers);
         (slot as usize, low + next() % low)
     })
 }
 
-fn mix_raw(allocator: &CachingAllocator, pairs: u64) -> c10_cuda::Result<()> {
+fn mix_raw(allocator: &CachingAllocator, pairs: u64, powers: u64) -> c10_cuda::Result<()> {
     let mut live = [None; LIVE];
-    for (slot, bytes) in steps(pairs) {
+    for (slot, bytes) in steps(pairs, powers) {
         if let Some(block) = live[slot].take() {
             delete(allocator, block)?;
         }
@@ -90,7 +95,7 @@ fn mix_raw(allocator: &CachingAllocator, pairs: u64) -> c10_cuda::Result<()> {
 
 fn mix_owned(allocator: &CachingAllocator, pairs: u64) -> c10_cuda::Result<()> {
     let mut live = [const { None }; LIVE];
-    for (slot, bytes) in steps(pairs) {
+    for (slot, bytes) in steps(pairs, TO_64_MIB) {
         live[slot] = None;
         live[slot] = Some(allocator.allocate(bytes)?);
     }

@@ -2,11 +2,12 @@
 
 use std::mem::offset_of;
 
-use super::block_table::Place;
-use super::ids::{BlockId, ExpandableId, PoolId, WindowId};
+use super::block_table::{NOWHERE, Place};
+use super::ids::{ExpandableId, PoolId, WindowId};
 use super::uses::Uses;
 
-/// A range of device memory. Its neighbours in the segment are linked by id; the head has no `prev`.
+/// A range of device memory. Its neighbours in the segment are linked by slot, [`NOWHERE`] at the ends: the table
+/// knows their ids.
 ///
 /// // Note [Two lines of a block]
 /// Whoever looks for a block, cuts it and joins it with its neighbours goes over many blocks and reads little of each.
@@ -18,8 +19,10 @@ pub(crate) struct Block {
     /// Its first address, and its length in bytes, a multiple of 512.
     pub(crate) ptr: u64,
     pub(crate) size: u64,
-    pub(crate) prev: Option<BlockId>,
-    pub(crate) next: Option<BlockId>,
+    pub(crate) prev: u32,
+    pub(crate) next: u32,
+    /// When its segment came from the driver, among all segments.
+    pub(crate) registration: u64,
     /// Other streams that use it, since it was handed out, on its device and on others.
     pub(crate) stream_uses: Uses,
     /// Where it is in its table, and whether it is in one.
@@ -34,8 +37,6 @@ pub(crate) struct Block {
     pub(crate) requested: u64,
     /// The stream it was allocated on: the driver's value.
     pub(crate) stream: u64,
-    /// When its segment came from the driver, among all segments.
-    pub(crate) registration: u64,
     /// How many searches the pool had seen when the block became free.
     pub(crate) gc_count_base: u64,
     pub(crate) pool: PoolId,
@@ -59,8 +60,8 @@ impl Block {
             stream,
             registration,
             gc_count_base: 0,
-            prev: None,
-            next: None,
+            prev: NOWHERE,
+            next: NOWHERE,
             stream_uses: Uses::default(),
             place: Place::default(),
             is_live: false,
@@ -76,19 +77,24 @@ impl Block {
     /// Whether its segment holds other blocks too.
     #[inline]
     pub(crate) fn is_split(&self) -> bool {
-        self.prev.is_some() | self.next.is_some()
+        self.prev | self.next != NOWHERE
+    }
+
+    /// Whether its segment begins with it.
+    pub(crate) fn is_head(&self) -> bool {
+        self.prev == NOWHERE
     }
 
     /// Whether nobody holds it and no stream is waited for. Where it is mapped too it can be handed out.
     #[inline]
     pub(crate) fn is_free(&self) -> bool {
-        !self.allocated && self.stream_uses.are_over()
+        !self.allocated & self.stream_uses.are_over()
     }
 
     /// Whether it is free and there is memory behind it: it stands in a free set.
     #[inline]
     pub(crate) fn is_cached(&self) -> bool {
-        self.is_free() && self.mapped
+        self.is_free() & self.mapped
     }
 
     /// Whether nothing but its own segment and the program has to do with it.

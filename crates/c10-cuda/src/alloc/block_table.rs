@@ -1,20 +1,29 @@
 //! [`BlockTable`]: the blocks of a device, by id.
 //!
 //! A block stays in its slot from the time it is made until it is part of another; the slot also holds the links
-//! of the free list that the block stands in, so that it leaves the list with no search ([`size_bins`]).
+//! of the free list that the block stands in, so that it leaves the list with no search ([`size_bins`]), or those
+//! among the blocks that the raw calls have handed out ([`raw_table`]).
+//!
+//! // Note [Slot 0]
+//! Lists and segments end, and blocks come in no order, so that a look whether there is a neighbour would often be
+//! guessed wrong. Slot 0 stands for the neighbour that is not there: it is never free, what is written to its links
+//! is never read, and so neighbours are asked and linked with no look.
 //!
 //! [`size_bins`]: super::size_bins
+//! [`raw_table`]: super::raw_table
 
 use std::num::NonZeroU32;
 use std::ops::{Index, IndexMut};
 
 use super::block::Block;
-use super::ids::BlockId;
+use super::ids::{BlockId, PoolId};
 
-/// No slot.
-pub(crate) const NOWHERE: u32 = u32::MAX;
+/// No block's slot. See Note [Slot 0].
+pub(crate) const NOWHERE: u32 = 0;
+/// Slots are below this, so that a word has a bit left beside one.
+pub(crate) const SLOTS: u32 = 1 << 31;
 
-/// The neighbours of a free block in its list, by slot; [`NOWHERE`] at the ends.
+/// The neighbours of a block in its list, by slot; [`NOWHERE`] at the ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Links {
     pub(crate) prev: u32,
@@ -38,7 +47,8 @@ impl Default for Place {
 /// Slots that are used again; a stale id is caught by its generation.
 #[derive(Debug)]
 pub(crate) struct BlockTable {
-    /// What is left of the last block where none is live: no stream uses it, and no plan and no window has it.
+    /// What is left of the last block where none is live: no stream uses it, and no plan and no window has it. The
+    /// first is [`NOWHERE`].
     slots: Vec<Block>,
     /// The first vacant slot; the others follow by `links.next`.
     vacant: u32,
@@ -47,7 +57,8 @@ pub(crate) struct BlockTable {
 
 impl Default for BlockTable {
     fn default() -> Self {
-        Self { slots: Vec::new(), vacant: NOWHERE, len: 0 }
+        let nowhere = Block { allocated: true, ..Block::new(0, 0, 0, 0, PoolId::SMALL) };
+        Self { slots: vec![nowhere], vacant: NOWHERE, len: 0 }
     }
 }
 
@@ -57,7 +68,10 @@ impl BlockTable {
     pub(crate) fn insert(&mut self, block: Block) -> BlockId {
         self.len += 1;
         let index = self.vacant;
-        let Some(slot) = self.slots.get_mut(index as usize) else { return self.grow(block) };
+        if index == NOWHERE {
+            return self.grow(block);
+        }
+        let slot = &mut self.slots[index as usize];
         let Place { links, generation } = slot.place;
         self.vacant = links.next;
         *slot = Block { is_live: true, place: Place { generation, ..Place::default() }, ..block };
@@ -69,24 +83,25 @@ impl BlockTable {
     pub(crate) fn insert_like(&mut self, like: u32, ptr: u64, size: u64) -> BlockId {
         let Block { stream, registration, pool, mapped, expandable, .. } = self.slots[like as usize];
         let index = self.vacant;
-        let Some(block) = self.slots.get_mut(index as usize) else {
+        if index == NOWHERE {
             let block = Block { mapped, expandable, ..Block::new(ptr, size, stream, registration, pool) };
             return self.insert(block);
-        };
+        }
         self.len += 1;
+        let block = &mut self.slots[index as usize];
         self.vacant = block.place.links.next;
         block.is_live = true;
         (block.ptr, block.size, block.requested) = (ptr, size, 0);
         (block.stream, block.registration, block.pool) = (stream, registration, pool);
         (block.mapped, block.expandable, block.allocated) = (mapped, expandable, false);
-        (block.prev, block.next, block.gc_count_base) = (None, None, 0);
+        (block.prev, block.next, block.gc_count_base) = (NOWHERE, NOWHERE, 0);
         BlockId { index, generation: block.place.generation }
     }
 
     #[cold]
     fn grow(&mut self, block: Block) -> BlockId {
-        let index = u32::try_from(self.slots.len()).ok().filter(|index| *index != NOWHERE);
-        let index = index.expect("2^32 blocks would need 500 GiB of the host");
+        let index = u32::try_from(self.slots.len()).ok().filter(|index| *index < SLOTS);
+        let index = index.expect("2^31 blocks would need 250 GiB of the host");
         let place = Place::default();
         self.slots.push(Block { is_live: true, place, ..block });
         BlockId { index, generation: place.generation }
@@ -96,21 +111,37 @@ impl BlockTable {
     #[inline]
     pub(crate) fn insert_before(&mut self, after: u32, ptr: u64, size: u64) -> BlockId {
         let id = self.insert_like(after, ptr, size);
-        let (after, before) = (self.id_of(after), self.block(after).prev);
-        self.link(before, Some(id));
-        self.link(Some(id), Some(after));
+        self.link(self.block(after).prev, id.index);
+        self.link(id.index, after);
         id
     }
 
     /// Makes two blocks neighbours; where one is missing the other is at its segment's end.
     #[inline]
-    pub(crate) fn link(&mut self, before: Option<BlockId>, after: Option<BlockId>) {
-        if let Some(before) = before {
-            self.block_mut(before.index).next = after;
-        }
-        if let Some(after) = after {
-            self.block_mut(after.index).prev = before;
-        }
+    pub(crate) fn link(&mut self, before: u32, after: u32) {
+        self.slots[before as usize].next = after;
+        self.slots[after as usize].prev = before;
+    }
+
+    /// A neighbour, or what is never free where there is none.
+    #[inline]
+    pub(crate) fn neighbour(&self, index: u32) -> &Block {
+        &self.slots[index as usize]
+    }
+
+    /// The block before another in its segment.
+    pub(crate) fn prev_of(&self, block: &Block) -> Option<(BlockId, &Block)> {
+        (block.prev != NOWHERE).then(|| self.at(block.prev))
+    }
+
+    /// The block behind another in its segment.
+    pub(crate) fn next_of(&self, block: &Block) -> Option<(BlockId, &Block)> {
+        (block.next != NOWHERE).then(|| self.at(block.next))
+    }
+
+    /// The blocks of a segment from one on.
+    pub(crate) fn row_from(&self, id: BlockId) -> impl Iterator<Item = (BlockId, &Block)> {
+        std::iter::successors(Some((id, &self[id])), |(_, block)| self.next_of(block))
     }
 
     /// Takes a block out, which no stream uses any more; its id is stale from here on.

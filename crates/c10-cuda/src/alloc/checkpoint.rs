@@ -186,15 +186,8 @@ impl Locked<'_> {
     fn free_held(&mut self, slot: u32, reports: &mut Vec<Reported>) -> Vec<DevicePtr> {
         let mut freed = Vec::new();
         for head in self.heads_of(slot) {
-            let mut held = Vec::new();
-            let mut at = Some(head);
-            while let Some(id) = at {
-                let block = &self.blocks[id];
-                if block.allocated {
-                    held.push(id);
-                }
-                at = block.next;
-            }
+            let held = self.blocks.row_from(head).filter(|(_, block)| block.allocated);
+            let held: Vec<_> = held.map(|(id, _)| id).collect();
             // What is free may become one with its neighbours; what is held stays as it is until its turn.
             for id in held {
                 freed.push(DevicePtr(self.blocks[id].ptr));
@@ -218,7 +211,7 @@ impl Locked<'_> {
             let request = Request { requested: size, size, segment: 0, stream: segment.stream, pool };
             let cut = self.blocks[free].size > size;
             let id = self.hand_out_cut(free, &request, cut);
-            at = self.blocks[id].next;
+            at = self.blocks.next_of(&self.blocks[id]).map(|(next, _)| next);
             blocks.push(id);
         }
         let mut held = Vec::new();
@@ -244,7 +237,7 @@ impl Locked<'_> {
 impl DeviceState {
     /// The first blocks of a pool's segments, by address.
     fn heads_of(&self, slot: u32) -> Vec<BlockId> {
-        let of_pool = |block: &Block| block.pool.owner == slot && block.prev.is_none();
+        let of_pool = |block: &Block| block.pool.owner == slot && block.is_head();
         let mut heads: Vec<_> = self.blocks.iter().filter(|(_, block)| of_pool(block)).collect();
         heads.sort_by_key(|(_, block)| block.ptr);
         heads.into_iter().map(|(id, _)| id).collect()
@@ -261,8 +254,7 @@ impl DeviceState {
 
     /// The blocks of a segment from one on.
     fn chain(&self, from: BlockId) -> impl Iterator<Item = &Block> {
-        let next = |block: &&Block| block.next.map(|id| &self.blocks[id]);
-        std::iter::successors(Some(&self.blocks[from]), next)
+        self.blocks.row_from(from).map(|(_, block)| block)
     }
 
     /// Refuses a state that the pool cannot be brought into.

@@ -318,7 +318,7 @@ impl DeviceState {
         {
             recorder.note(action, address, size, stream);
         }
-        if self.trace.is_on() {
+        if self.trace.wants(action) {
             self.record_of(action, self.pools.id_of(pool), address, size, stream);
         }
     }
@@ -368,7 +368,7 @@ impl<'a> Locked<'a> {
         let device = self.device;
         let Some(state) = &mut self.guard else { return };
         state.check();
-        if state.trace.is_on() {
+        if state.trace.has_left() {
             self.give_up_and_deliver();
         } else {
             if self.looks || !state.is_plain {

@@ -84,50 +84,42 @@ impl DeviceState {
         let (stream, pool) = (block.stream, &mut pools[block.pool]);
         let searches = pool.get_free_blocks_call_count;
         let bins = pool.free.of(stream);
-        let cached = |id: &BlockId| blocks.block(id.index).is_cached();
-        let (before, after) = (prev.filter(cached), next.filter(cached));
-        let mut change = (0, 0);
-        let mut merged = size;
-        let mut behind = next;
-        if let Some(after) = after {
-            let block = blocks.block(after.index);
-            (merged, behind) = (merged + block.size, block.next);
-            change = (-1, -(block.size as i64));
-        }
-        let stays = if let Some(before) = before {
-            let block = blocks.block(before.index);
-            let (ptr, bytes) = (block.ptr, block.size);
-            change = (change.0 - 1, change.1 - bytes as i64);
-            merged += bytes;
-            if let Some(after) = after {
-                bins.remove(blocks, after.index);
-                blocks.remove_plain(after.index);
+        // Which neighbours are free is anybody's guess: there are as few branches as can be. See Note [Slot 0].
+        let (before, after) = (blocks.neighbour(prev), blocks.neighbour(next));
+        let (joins_prev, joins_next) = (before.is_cached(), after.is_cached());
+        let joined = if joins_prev { before.size } else { 0 } + if joins_next { after.size } else { 0 };
+        let (merged, behind) = (size + joined, after.next);
+        let change = (-i64::from(joins_prev) - i64::from(joins_next), -(joined as i64));
+        let stays = if joins_prev | joins_next {
+            let (start, stays) = if joins_prev { (before.ptr, prev) } else { (ptr, next) };
+            let mut end = next;
+            if joins_prev & joins_next {
+                bins.remove(blocks, next);
+                blocks.remove_plain(next);
+                end = behind;
             }
             blocks.remove_plain(index);
-            blocks.link(Some(before), behind);
-            bins.resize(blocks, before.index, ptr, merged);
-            before.index
-        } else if let Some(after) = after {
-            blocks.remove_plain(index);
-            blocks.link(prev, Some(after));
-            bins.resize(blocks, after.index, ptr, merged);
-            after.index
+            blocks.link(prev, end);
+            bins.resize(blocks, stays, start, merged);
+            stays
         } else {
             bins.insert(blocks, index);
             index
         };
         let block = blocks.block_mut(stays);
-        block.gc_count_base = searches;
+        if searches != 0 {
+            block.gc_count_base = searches;
+        }
         if block.is_split() { (change.0 + 1, change.1 + merged as i64) } else { change }
     }
 
     /// Makes a block, which is in no set, one with its free neighbours that are mapped or unmapped as it is. It
     /// keeps its id.
     pub(crate) fn merge_neighbours(&mut self, id: BlockId) {
-        let (prev, next) = (self.blocks[id].prev, self.blocks[id].next);
-        for neighbour in [prev, next].into_iter().flatten() {
-            self.try_merge(id, neighbour);
-        }
+        let block = &self.blocks[id];
+        let (prev, next) = (self.blocks.prev_of(block), self.blocks.next_of(block));
+        let ids = [prev, next].map(|neighbour| neighbour.map(|(id, _)| id));
+        ids.into_iter().flatten().for_each(|neighbour| self.try_merge(id, neighbour));
     }
 
     /// Makes the free neighbour `from` a part of `into`.
@@ -145,11 +137,11 @@ impl DeviceState {
         self.blocks.remove(from);
         let block = &mut self.blocks[into];
         block.size += size;
-        if block.prev == Some(from) {
+        if block.prev == from.index {
             block.ptr = ptr;
-            self.blocks.link(prev, Some(into));
+            self.blocks.link(prev, into.index);
         } else {
-            self.blocks.link(Some(into), next);
+            self.blocks.link(into.index, next);
         }
     }
 }

@@ -111,8 +111,8 @@ impl FreeSet {
     }
 
     /// How many blocks there are.
-    pub(crate) fn len(&self) -> usize {
-        self.streams.iter().map(|(_, set)| set.len()).sum()
+    pub(crate) fn len(&self, blocks: &BlockTable) -> usize {
+        self.iter(blocks).count()
     }
 
     #[inline]

@@ -293,7 +293,7 @@ impl DeviceState {
             Place::Out => {}
             Place::Parked => {
                 if hot.holder == Holder::Raw {
-                    self.raw.remove(&self.blocks, hot.ptr);
+                    self.raw.remove(&mut self.blocks, hot.ptr);
                 }
                 self.free_unused(hot.id);
             }

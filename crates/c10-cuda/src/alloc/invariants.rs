@@ -25,7 +25,7 @@ impl DeviceState {
     }
 
     fn heads(&self) -> impl Iterator<Item = (BlockId, &Block)> {
-        self.blocks.iter().filter(|(_, block)| block.prev.is_none())
+        self.blocks.iter().filter(|(_, block)| block.is_head())
     }
 
     fn check_i1_segments(&self) {
@@ -38,9 +38,8 @@ impl DeviceState {
             );
             self.check_i1_expandable(head);
             seen += 1;
-            while let Some(next) = block.next {
-                let after = &self.blocks[next];
-                assert_eq!(after.prev, Some(at), "I1: {block:?} and {after:?} are linked both ways");
+            while let Some((next, after)) = self.blocks.next_of(block) {
+                assert_eq!(after.prev, at.index, "I1: {block:?} and {after:?} are linked both ways");
                 assert_eq!(after.ptr, block.end(), "I1: no gap between {block:?} and {after:?}");
                 assert!(
                     after.stream == block.stream
@@ -72,7 +71,7 @@ impl DeviceState {
                     offset.is_multiple_of(segment.page()) && block.size.is_multiple_of(segment.page());
                 assert!(whole, "I1: {block:?} is of whole pages");
             }
-            at = block.next.map(|next| &self.blocks[next]);
+            at = self.blocks.next_of(block).map(|(_, next)| next);
         }
         assert_eq!(end - segment.base(), segment.bytes(), "I1: the blocks of {head:?} tile all addresses");
         assert_eq!(mapped, segment.mapped_bytes(), "I1: what is mapped of the segment of {head:?}");
@@ -80,8 +79,8 @@ impl DeviceState {
 
     fn check_i2_merged(&self) {
         for (_, block) in self.blocks.iter() {
-            let next = block.next.map(|next| &self.blocks[next]);
-            let joins = next.is_some_and(|next| next.is_free() && next.mapped == block.mapped);
+            let next = self.blocks.next_of(block);
+            let joins = next.is_some_and(|(_, next)| next.is_free() && next.mapped == block.mapped);
             assert!(!(block.is_free() && joins), "I2: {block:?} should be one with the next");
         }
     }
@@ -99,7 +98,7 @@ impl DeviceState {
             assert_eq!(pool.unmapped.contains(id, block), !block.mapped, "I3: {block:?}");
             free += usize::from(block.is_free());
         }
-        let sets = self.pools.iter().map(|pool| pool.free.len() + pool.unmapped.len());
+        let sets = self.pools.iter().map(|pool| pool.free.len(&self.blocks) + pool.unmapped.len());
         assert_eq!(sets.sum::<usize>(), free, "I3: the sets hold nothing else");
         let heads = self.heads().filter(|(_, head)| head.expandable.is_some()).count();
         assert_eq!(self.expandable.iter().count(), heads, "I1: every expandable segment has blocks");
@@ -125,7 +124,7 @@ impl DeviceState {
             let block = self.blocks.get(*id);
             assert!(block.is_some_and(|block| !block.is_free()), "I4: {block:?} is free and used by a graph");
         }
-        for index in self.raw.iter() {
+        for index in self.raw.iter(&self.blocks) {
             let block = self.blocks.block(index);
             assert!(block.allocated, "I4: {block:?} was given out");
             assert_eq!(
@@ -165,7 +164,7 @@ impl DeviceState {
             if block.is_in_window() || block.placed.is_some() {
                 continue;
             }
-            if block.prev.is_none() && block.expandable.is_none() {
+            if block.is_head() && block.expandable.is_none() {
                 sums.segment.increase(is_small, 1);
             }
             sums.reserved_bytes.increase(is_small, size);

@@ -28,7 +28,6 @@ impl DeviceState {
     #[inline]
     pub(crate) fn look(&mut self, device: &Device) {
         self.is_plain = self.is_ordinary
-            && !self.counts_ages()
             && !self.is_scoped()
             && !device.watched
             && self.graph_uses.is_empty()
@@ -91,9 +90,7 @@ impl DeviceState {
         let is_small = size <= SMALL_SIZE;
         let pool = PoolId { owner: 0, is_small };
         let Self { blocks, pools, usage, .. } = self;
-        let free = &mut pools[pool];
-        let searches = free.get_free_blocks_call_count;
-        let bins = free.free.known(stream)?;
+        let bins = pools[pool].free.known(stream)?;
         let found = bins.first_from(blocks, size)?;
         let block = blocks.block(found);
         let (ptr, whole, was_split) = (block.ptr, block.size, block.is_split());
@@ -101,7 +98,6 @@ impl DeviceState {
         let cuts = if is_small { rest >= MIN_BLOCK_SIZE } else { rest > SMALL_SIZE };
         let (id, size, split) = if cuts {
             bins.resize(blocks, found, ptr + size, rest);
-            blocks.block_mut(found).gc_count_base = searches;
             let change = if was_split { (0, -(size as i64)) } else { (1, rest as i64) };
             (blocks.insert_before(found, ptr, size), size, change)
         } else {
@@ -132,7 +128,7 @@ impl DeviceState {
         if !self.is_plainly_held(index) {
             return false;
         }
-        self.raw.vacate(place);
+        self.raw.vacate(&mut self.blocks, place, index);
         self.free_plain(index);
         true
     }
@@ -200,5 +196,7 @@ pub(crate) fn is_ordinary(config: &crate::config::Config) -> bool {
     matches!(config.placement, Placement::Exact)
         && !config.expandable_segments
         && config.max_split_size.is_none()
+        // No ages of blocks are kept.
+        && config.garbage_collection_threshold == 0.0
         && config.roundup_power2_divisions == RoundupPower2Divisions::OFF
 }

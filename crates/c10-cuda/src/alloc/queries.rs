@@ -186,6 +186,14 @@ impl CachingAllocator {
         }
     }
 
+    /// Tells `tracker` of the entries about [segments](super::TraceAction::is_of_segments) alone, from here on, on all
+    /// devices: requests that cached memory serves take as long as with no tracker.
+    pub fn attach_segment_tracker(&self, tracker: TraceTracker) {
+        for device in &self.0.devices {
+            device.lock().trace.attach_to_segments(TraceTracker::clone(&tracker));
+        }
+    }
+
     /// The last driver error that a free met and could not return, and forgets it. The block it concerns is tried
     /// again, or, where the stream that used it is gone, waits until all of the device has been waited for.
     pub fn take_free_error(&self, device: DeviceIndex) -> Result<Option<DriverError>> {
@@ -236,12 +244,12 @@ impl DeviceState {
                 format!("base_allocation: the memory at {:#x} is of an expandable segment", first.ptr),
             ));
         }
-        while let Some(prev) = first.prev {
-            first = &self.blocks[prev];
+        while let Some((_, prev)) = self.blocks.prev_of(first) {
+            first = prev;
         }
         let mut last = first;
-        while let Some(next) = last.next {
-            last = &self.blocks[next];
+        while let Some((_, next)) = self.blocks.next_of(last) {
+            last = next;
         }
         Ok((DevicePtr(first.ptr), last.end() - first.ptr))
     }

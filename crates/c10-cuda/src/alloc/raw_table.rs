@@ -1,52 +1,48 @@
 //! [`RawTable`]: the blocks that the raw calls have handed out, by address.
 //!
-//! A table with open addressing: an address stands at its home or in the first vacant place behind that, and at
-//! most every eighth place is taken. When one goes, those behind it that may move up do, so that there are no
-//! tombstones and a program that allocates and frees for ever does not fill it. A place holds the low half of the
-//! address and the block's slot, where all of it stands: so the table stays small.
+//! An address leads to one of many lists of blocks, nearly all of which hold one or none. They are linked through the
+//! blocks' slots, as free blocks are, which these are not: so there is nothing to move when one comes or goes, and a
+//! list's head is all the memory that it takes.
 
-use super::block_table::{BlockTable, NOWHERE};
+use super::block_table::{BlockTable, Links, NOWHERE};
 use super::size::MIN_BLOCK_SIZE;
+
+/// As many lists as this for each block, or more.
+const SPARSE: usize = 4;
 
 /// Slots of blocks, by address. Its order is never looked at. Every call is given the table that the blocks are in.
 #[derive(Debug, Default)]
 pub(crate) struct RawTable {
-    /// A power of two of them, or none.
-    places: Vec<Place>,
+    /// The slots that the lists begin with, [`NOWHERE`] for an empty one: a power of two of them, or none.
+    heads: Vec<u32>,
     len: usize,
 }
 
+/// Where a block was found: its list, and the slot before it there.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    /// What [`tag`] says of the address.
-    tag: u32,
-    /// The block's slot; [`NOWHERE`] where the place is vacant.
-    index: u32,
+pub(crate) struct Place {
+    list: usize,
+    before: u32,
 }
-
-const VACANT: Place = Place { tag: 0, index: NOWHERE };
 
 impl RawTable {
     /// Adds the block of a slot, at whose address there is none.
     #[inline]
-    pub(crate) fn insert(&mut self, blocks: &BlockTable, index: u32) {
+    pub(crate) fn insert(&mut self, blocks: &mut BlockTable, index: u32) {
         let address = blocks.block(index).ptr;
         debug_assert!(self.get(blocks, address).is_none(), "live blocks have different addresses");
-        if 8 * self.len >= self.places.len() {
-            self.grow();
+        if SPARSE * self.len >= self.heads.len() {
+            self.grow(blocks);
         }
         self.len += 1;
-        self.put(Place { tag: tag(address), index });
+        self.put(blocks, index, address);
     }
 
     #[inline]
-    fn put(&mut self, place: Place) {
-        let mask = self.places.len() - 1;
-        let mut at = home(place.tag) & mask;
-        while self.places[at].index != NOWHERE {
-            at = (at + 1) & mask;
-        }
-        self.places[at] = place;
+    fn put(&mut self, blocks: &mut BlockTable, index: u32, address: u64) {
+        let list = self.list(address);
+        *blocks.links(index) = Links { prev: NOWHERE, next: self.heads[list] };
+        self.heads[list] = index;
     }
 
     /// The slot of the block at an address.
@@ -57,71 +53,65 @@ impl RawTable {
 
     /// Takes the block at an address out.
     #[inline]
-    pub(crate) fn remove(&mut self, blocks: &BlockTable, address: u64) -> Option<u32> {
-        let (at, index) = self.find(blocks, address)?;
-        self.vacate(at);
+    pub(crate) fn remove(&mut self, blocks: &mut BlockTable, address: u64) -> Option<u32> {
+        let (place, index) = self.find(blocks, address)?;
+        self.vacate(blocks, place, index);
         Some(index)
     }
 
-    /// Vacates a place that was just found.
+    /// Takes out the block that was just found at a place.
     #[inline]
-    pub(crate) fn vacate(&mut self, mut vacant: usize) {
+    pub(crate) fn vacate(&mut self, blocks: &mut BlockTable, place: Place, index: u32) {
         self.len -= 1;
-        let mask = self.places.len() - 1;
-        let mut at = (vacant + 1) & mask;
-        while self.places[at].index != NOWHERE {
-            // It may not stand before its home.
-            let from_home = at.wrapping_sub(home(self.places[at].tag)) & mask;
-            if from_home >= at.wrapping_sub(vacant) & mask {
-                self.places[vacant] = self.places[at];
-                vacant = at;
-            }
-            at = (at + 1) & mask;
+        let next = blocks.links_of(index).next;
+        match place.before {
+            NOWHERE => self.heads[place.list] = next,
+            before => blocks.links(before).next = next,
         }
-        self.places[vacant] = VACANT;
     }
 
     /// The slots of all blocks.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
-        self.places.iter().filter(|place| place.index != NOWHERE).map(|place| place.index)
+    pub(crate) fn iter(&self, blocks: &BlockTable) -> impl Iterator<Item = u32> {
+        self.heads.iter().flat_map(|head| slots(blocks, *head))
     }
 
     /// The place of an address, and the slot of its block.
     #[inline]
-    pub(crate) fn find(&self, blocks: &BlockTable, address: u64) -> Option<(usize, u32)> {
-        let (mask, tag) = (self.places.len().wrapping_sub(1), tag(address));
-        let mut at = home(tag) & mask;
-        loop {
-            let place = self.places.get(at)?;
-            if place.index == NOWHERE {
-                return None;
+    pub(crate) fn find(&self, blocks: &BlockTable, address: u64) -> Option<(Place, u32)> {
+        let list = self.list(address);
+        let (mut before, mut at) = (NOWHERE, *self.heads.get(list)?);
+        while at != NOWHERE {
+            if blocks.block(at).ptr == address {
+                return Some((Place { list, before }, at));
             }
-            if place.tag == tag && blocks.block(place.index).ptr == address {
-                return Some((at, place.index));
-            }
-            at = (at + 1) & mask;
+            (before, at) = (at, blocks.links_of(at).next);
         }
+        None
+    }
+
+    /// The list of an address: the high bits of the product of its units with an odd number near 2^64 divided by the
+    /// golden ratio, which neighbours spread evenly.
+    #[inline]
+    fn list(&self, address: u64) -> usize {
+        let spread = (address / MIN_BLOCK_SIZE).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        spread as usize & self.heads.len().wrapping_sub(1)
     }
 
     #[cold]
-    fn grow(&mut self) {
-        let places = vec![VACANT; (2 * self.places.len()).max(64)];
-        let old = std::mem::replace(&mut self.places, places);
-        old.into_iter().filter(|place| place.index != NOWHERE).for_each(|place| self.put(place));
+    fn grow(&mut self, blocks: &mut BlockTable) {
+        let heads = vec![NOWHERE; (2 * self.heads.len()).max(64)];
+        for head in std::mem::replace(&mut self.heads, heads) {
+            for index in slots(blocks, head).collect::<Vec<_>>() {
+                self.put(blocks, index, blocks.block(index).ptr);
+            }
+        }
     }
 }
 
-/// The low half of an address, in units: of live blocks in a machine it is nearly always unlike the others'.
-#[inline]
-fn tag(address: u64) -> u32 {
-    (address / MIN_BLOCK_SIZE) as u32
-}
-
-/// Where an address would stand, before the mask: the high bits of its tag's product with an odd number near 2^64
-/// divided by the golden ratio, which neighbours spread evenly.
-#[inline]
-fn home(tag: u32) -> usize {
-    (u64::from(tag).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
+/// The slots of a list.
+fn slots(blocks: &BlockTable, head: u32) -> impl Iterator<Item = u32> {
+    let there = |index: u32| (index != NOWHERE).then_some(index);
+    std::iter::successors(there(head), move |index| there(blocks.links_of(*index).next))
 }
 
 #[cfg(test)]

@@ -194,9 +194,9 @@ impl DeviceState {
 
     /// Takes a block in behind another.
     pub(crate) fn append(&mut self, block: Block, prev: Option<BlockId>) -> BlockId {
-        let id = self.blocks.insert(Block { prev, ..block });
+        let id = self.blocks.insert(block);
         if let Some(prev) = prev {
-            self.blocks[prev].next = Some(id);
+            self.blocks.link(prev.index, id.index);
         }
         id
     }
@@ -206,7 +206,7 @@ impl DeviceState {
         let mut at = last;
         while let Some(id) = at {
             let block = &self.blocks[id];
-            at = block.prev;
+            at = self.blocks.prev_of(block).map(|(prev, _)| prev);
             match (block.is_free(), block.mapped) {
                 (true, true) => self.restore_free_block(id),
                 (true, false) => self.insert_unmapped(id),

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use super::block::Block;
-use super::block_table::{BlockTable, Links, NOWHERE};
+use super::block_table::{BlockTable, Links, NOWHERE, SLOTS};
 use super::size::MIN_BLOCK_SIZE;
 use crate::config::OrderOfEquals;
 
@@ -45,10 +45,11 @@ const EXACT: usize = 2 * STEPS;
 /// Blocks of 2^35 units, which are 16 TiB, and larger ones share the last bin.
 const BINS: usize = EXACT + (35 - EXACT.ilog2() as usize) * STEPS;
 const WORDS: usize = BINS.div_ceil(64);
-/// A bin with more blocks than this is a tree.
-const LONG: u32 = 24;
+/// A list of which more blocks than this have to be passed by becomes a tree.
+const LONG: usize = 24;
 
 const _: () = assert!(WORDS <= 64, "one word says which words hold anything");
+const _: () = assert!(BINS <= 1 << 12, "no bin has the bit that `first_from` sets");
 
 /// Free blocks in order, by slot of their table, which every call is given.
 #[derive(Debug)]
@@ -65,22 +66,23 @@ pub(crate) struct SizeBins {
     vacant_trees: Vec<u32>,
 }
 
+/// What is in a bin: the slot of its first block, or [`TREE`] and the place of its tree, which is never empty.
 #[derive(Clone, Copy, Debug)]
-struct Bin {
-    /// The slot of the first block, or the place of the tree.
-    first: u32,
-    /// How many blocks there are; [`TREE`] where they are in a tree, which is never empty.
-    len: u32,
-}
+struct Bin(u32);
 
-const TREE: u32 = u32::MAX;
+const TREE: u32 = SLOTS;
 
 impl Bin {
-    const EMPTY: Self = Self { first: NOWHERE, len: 0 };
+    const EMPTY: Self = Self(NOWHERE);
 
+    fn tree(place: u32) -> Self {
+        Self(TREE | place)
+    }
+
+    /// The place of its tree, if it has one.
     #[inline]
-    fn is_tree(self) -> bool {
-        self.len == TREE
+    fn as_tree(self) -> Option<usize> {
+        (self.0 >= TREE).then_some((self.0 & !TREE) as usize)
     }
 }
 
@@ -100,11 +102,6 @@ impl SizeBins {
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        let lists = self.bins.iter().filter(|bin| !bin.is_tree()).map(|bin| bin.len as usize);
-        lists.chain(self.trees.iter().map(BTreeSet::len)).sum()
-    }
-
     /// Adds the block of a slot, which is not there.
     #[inline]
     pub(crate) fn insert(&mut self, blocks: &mut BlockTable, index: u32) {
@@ -113,72 +110,60 @@ impl SizeBins {
 
     #[inline]
     fn insert_at(&mut self, blocks: &mut BlockTable, index: u32, at: usize) {
-        let bin = &mut self.bins[at];
-        if bin.len == 0 {
-            *bin = Bin { first: index, len: 1 };
-            *blocks.links(index) = Links { prev: NOWHERE, next: NOWHERE };
-            self.words[at / 64] |= 1 << (at % 64);
-            self.summary |= 1 << (at / 64);
-        } else {
-            self.insert_among(blocks, index, at);
+        let bin = self.bins[at];
+        if bin.0 != NOWHERE {
+            return self.insert_among(blocks, index, at);
         }
+        *blocks.links(index) = Links { prev: NOWHERE, next: NOWHERE };
+        self.bins[at] = Bin(index);
+        self.words[at / 64] |= 1 << (at % 64);
+        self.summary |= 1 << (at / 64);
     }
 
     fn insert_among(&mut self, blocks: &mut BlockTable, index: u32, at: usize) {
-        let key = self.key(blocks.block(index));
         let bin = self.bins[at];
-        if bin.is_tree() || bin.len >= LONG {
-            let tree = if bin.is_tree() { bin.first } else { self.plant(blocks, at) };
-            self.trees[tree as usize].insert((key, index));
-            return;
+        if bin.as_tree().is_some() {
+            return self.insert_into_tree(blocks, index, at);
         }
-        self.bins[at].len += 1;
-        let (mut prev, mut next) = (NOWHERE, bin.first);
-        while next != NOWHERE && self.key(blocks.block(next)).precedes(&key) {
+        let (mut prev, mut next) = (NOWHERE, bin.0);
+        let mut passed = 0;
+        while next != NOWHERE && self.precedes(blocks, next, index) {
             (prev, next) = (next, blocks.links_of(next).next);
+            passed += 1;
         }
         *blocks.links(index) = Links { prev, next };
-        match prev {
-            NOWHERE => self.bins[at].first = index,
-            prev => blocks.links(prev).next = index,
+        blocks.links(prev).next = index;
+        blocks.links(next).prev = index;
+        self.bins[at] = Bin(if prev == NOWHERE { index } else { bin.0 });
+        if passed > LONG {
+            self.plant(blocks, at);
         }
-        if next != NOWHERE {
-            blocks.links(next).prev = index;
-        }
+    }
+
+    #[cold]
+    fn insert_into_tree(&mut self, blocks: &BlockTable, index: u32, at: usize) {
+        let key = self.key(blocks.block(index));
+        self.tree(at).expect("the bin is a tree").insert((key, index));
     }
 
     /// Takes the block of a slot out, which is there under the key it was inserted with.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn remove(&mut self, blocks: &mut BlockTable, index: u32) {
         let at = bin_of(blocks.block(index).size);
-        let bin = &mut self.bins[at];
-        if bin.len == 1 {
-            debug_assert_eq!(bin.first, index, "a free block is in its bin");
-            *bin = Bin::EMPTY;
-            self.words[at / 64] &= !(1 << (at % 64));
-            if self.words[at / 64] == 0 {
-                self.summary &= !(1 << (at / 64));
-            }
-        } else if bin.is_tree() {
-            self.remove_from_tree(blocks, index, at);
-        } else {
-            bin.len -= 1;
-            self.unlink(blocks, index, at);
+        let bin = self.bins[at];
+        if bin.as_tree().is_some() {
+            return self.remove_from_tree(blocks, index, at);
         }
-    }
-
-    /// Takes the block of a slot out of a list that holds others.
-    fn unlink(&mut self, blocks: &mut BlockTable, index: u32, at: usize) {
+        // With no branch: whether there are others is anybody's guess.
         let Links { prev, next } = blocks.links_of(index);
-        if prev == NOWHERE {
-            debug_assert_eq!(self.bins[at].first, index, "a free block is in its bin");
-            self.bins[at].first = next;
-        } else {
-            blocks.links(prev).next = next;
-        }
-        if next != NOWHERE {
-            blocks.links(next).prev = prev;
-        }
+        debug_assert!(prev != NOWHERE || bin.0 == index, "a free block is in its bin");
+        blocks.links(prev).next = next;
+        blocks.links(next).prev = prev;
+        let first = if prev == NOWHERE { next } else { bin.0 };
+        self.bins[at] = Bin(first);
+        let word = &mut self.words[at / 64];
+        *word &= !(u64::from(first == NOWHERE) << (at % 64));
+        self.summary &= !(u64::from(*word == 0) << (at / 64));
     }
 
     /// Gives the block of a slot, which is there, another place and size. Where that changes nothing in the order it
@@ -188,9 +173,9 @@ impl SizeBins {
         let at = bin_of(size);
         let block = blocks.block(index);
         let bin = self.bins[at];
-        let stays = bin_of(block.size) == at && !bin.is_tree() && {
+        let stays = bin_of(block.size) == at && bin.as_tree().is_none() && {
             let key = Key { size, ptr, ..self.key(block) };
-            bin.len == 1 || self.is_between(blocks, index, key)
+            self.is_between(blocks, index, key)
         };
         if !stays {
             self.remove(blocks, index);
@@ -212,24 +197,20 @@ impl SizeBins {
     #[cold]
     fn remove_from_tree(&mut self, blocks: &mut BlockTable, index: u32, at: usize) {
         let key = self.key(blocks.block(index));
-        let tree = &mut self.trees[self.bins[at].first as usize];
+        let tree = self.tree(at).expect("the bin is a tree");
         let found = tree.remove(&(key, index));
         debug_assert!(found, "a free block is in its bin under its key");
         // Well below the other limit, so that a bin does not go to and fro.
-        if tree.len() <= LONG as usize / 4 {
+        if tree.len() <= LONG / 4 {
             self.fell(blocks, at);
         }
     }
 
-    /// Makes a list a tree, and gives its place.
+    /// Makes a list a tree.
     #[cold]
-    fn plant(&mut self, blocks: &BlockTable, at: usize) -> u32 {
-        let mut tree = BTreeSet::new();
-        let mut next = self.bins[at].first;
-        while next != NOWHERE {
-            tree.insert((self.key(blocks.at(next).1), next));
-            next = blocks.links_of(next).next;
-        }
+    fn plant(&mut self, blocks: &BlockTable, at: usize) {
+        let entries = self.slots(blocks, at).into_iter().map(|index| (self.key(blocks.block(index)), index));
+        let tree = entries.collect();
         let place = match self.vacant_trees.pop() {
             Some(place) => {
                 self.trees[place as usize] = tree;
@@ -241,25 +222,21 @@ impl SizeBins {
                 self.trees.len() as u32 - 1
             }
         };
-        self.bins[at] = Bin { first: place, len: TREE };
-        place
+        self.bins[at] = Bin::tree(place);
     }
 
     /// Makes a tree a list.
     fn fell(&mut self, blocks: &mut BlockTable, at: usize) {
-        let place = self.bins[at].first;
-        let tree = std::mem::take(&mut self.trees[place as usize]);
-        self.vacant_trees.push(place);
-        let len = tree.len() as u32;
+        let Some(place) = self.bins[at].as_tree() else { return };
+        let tree = std::mem::take(&mut self.trees[place]);
+        self.vacant_trees.push(place as u32);
         let mut after = NOWHERE;
         for (_, index) in tree.into_iter().rev() {
             *blocks.links(index) = Links { prev: NOWHERE, next: after };
-            if after != NOWHERE {
-                blocks.links(after).prev = index;
-            }
+            blocks.links(after).prev = index;
             after = index;
         }
-        self.bins[at] = Bin { first: after, len };
+        self.bins[at] = Bin(after);
     }
 
     /// The slot of the first block of at least `size` bytes.
@@ -267,8 +244,8 @@ impl SizeBins {
     pub(crate) fn first_from(&self, blocks: &BlockTable, size: u64) -> Option<u32> {
         let at = bin_of(size);
         let mut found = self.next_bin(at)?;
-        // Bins of one size hold no smaller blocks.
-        if found == at && at >= EXACT {
+        // Bins of one size hold no smaller blocks. In this way there is one branch, which is seldom taken.
+        if found == (at | (usize::from(at < EXACT) << 12)) {
             if let Some(found) = self.first_in(blocks, at, size) {
                 return Some(found);
             }
@@ -280,11 +257,11 @@ impl SizeBins {
     /// The first block of a bin that has at least `size` bytes.
     fn first_in(&self, blocks: &BlockTable, at: usize, size: u64) -> Option<u32> {
         let bin = self.bins[at];
-        if bin.is_tree() {
+        if let Some(place) = bin.as_tree() {
             let from = (Key { size, tie: 0, ptr: 0 }, 0);
-            return self.trees[bin.first as usize].range(from..).next().map(|(_, index)| *index);
+            return self.trees[place].range(from..).next().map(|(_, index)| *index);
         }
-        let mut next = bin.first;
+        let mut next = bin.0;
         while next != NOWHERE && blocks.at(next).1.size < size {
             next = blocks.links_of(next).next;
         }
@@ -295,10 +272,9 @@ impl SizeBins {
     pub(crate) fn next(&self, blocks: &BlockTable, index: u32) -> Option<u32> {
         let block = blocks.at(index).1;
         let at = bin_of(block.size);
-        let bin = self.bins[at];
-        let next = if bin.is_tree() {
+        let next = if let Some(place) = self.bins[at].as_tree() {
             let behind = (Bound::Excluded((self.key(block), index)), Bound::Unbounded);
-            self.trees[bin.first as usize].range(behind).next().map(|(_, index)| *index)
+            self.trees[place].range(behind).next().map(|(_, index)| *index)
         } else {
             Some(blocks.links_of(index).next).filter(|next| *next != NOWHERE)
         };
@@ -309,37 +285,39 @@ impl SizeBins {
     #[inline]
     fn first(&self, at: usize) -> u32 {
         let bin = self.bins[at];
-        if !bin.is_tree() {
-            return bin.first;
-        }
-        let first = self.trees[bin.first as usize].first();
+        let Some(place) = bin.as_tree() else { return bin.0 };
+        let first = self.trees[place].first();
         first.expect("the bin holds a block").1
     }
 
     /// The slots of all blocks, in order.
     pub(crate) fn iter(&self, blocks: &BlockTable) -> impl DoubleEndedIterator<Item = u32> {
-        let used = (0..BINS).filter(|at| self.bins[*at].len != 0);
+        let used = (0..BINS).filter(|at| self.bins[*at].0 != NOWHERE);
         used.flat_map(|at| self.slots(blocks, at))
     }
 
     fn slots(&self, blocks: &BlockTable, at: usize) -> Vec<u32> {
         let bin = self.bins[at];
-        if bin.is_tree() {
-            return self.trees[bin.first as usize].iter().map(|(_, index)| *index).collect();
+        if let Some(place) = bin.as_tree() {
+            return self.trees[place].iter().map(|(_, index)| *index).collect();
         }
-        let follows = |index: &u32| Some(blocks.links_of(*index).next).filter(|next| *next != NOWHERE);
-        std::iter::successors(Some(bin.first), follows).collect()
+        let there = |index: u32| (index != NOWHERE).then_some(index);
+        std::iter::successors(there(bin.0), |index| there(blocks.links_of(*index).next)).collect()
+    }
+
+    /// The tree of a bin, if it has one.
+    fn tree(&mut self, at: usize) -> Option<&mut BTreeSet<(Key, u32)>> {
+        self.trees.get_mut(self.bins[at].as_tree()?)
     }
 
     /// Whether the block of a slot is there, under the key it has now.
     pub(crate) fn contains(&self, blocks: &BlockTable, index: u32) -> bool {
         let block = blocks.at(index).1;
         let at = bin_of(block.size);
-        let bin = self.bins[at];
-        if bin.is_tree() {
-            return self.trees[bin.first as usize].contains(&(self.key(block), index));
+        if let Some(place) = self.bins[at].as_tree() {
+            return self.trees[place].contains(&(self.key(block), index));
         }
-        bin.len != 0 && self.slots(blocks, at).contains(&index)
+        self.slots(blocks, at).contains(&index)
     }
 
     /// The first bin from `at` on that holds anything.
@@ -359,6 +337,12 @@ impl SizeBins {
         }
         let word = later.trailing_zeros() as usize;
         Some(word * 64 + self.words[word].trailing_zeros() as usize)
+    }
+
+    /// Whether the block of one slot comes before that of another.
+    #[inline]
+    fn precedes(&self, blocks: &BlockTable, one: u32, other: u32) -> bool {
+        self.key(blocks.block(one)).precedes(&self.key(blocks.block(other)))
     }
 
     #[inline]

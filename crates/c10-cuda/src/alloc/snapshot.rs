@@ -90,7 +90,7 @@ impl DeviceState {
     /// The device's segments by address; of one private pool, if one is named.
     pub(crate) fn segments(&self, pool: MempoolId) -> Vec<SegmentInfo> {
         let is_of = |block: &Block| pool == MempoolId::DEFAULT || self.pools.id_of(block.pool) == pool;
-        let follows = |block: &Block| block.prev.is_some_and(|prev| self.blocks[prev].mapped);
+        let follows = |block: &Block| self.blocks.prev_of(block).is_some_and(|(_, prev)| prev.mapped);
         // What is in a window shows as the memory that is lent to it.
         let stands_alone = |block: &Block| block.is_in_window() || block.placed.is_some();
         let is_head = |block: &Block| block.mapped && !stands_alone(block) && !follows(block) && is_of(block);
@@ -163,13 +163,10 @@ impl DeviceState {
             blocks: Vec::new(),
             context: self.trace.segment_context(head.ptr).cloned(),
         };
-        let mut at = Some(id);
-        while let Some(id) = at.filter(|id| self.blocks[*id].mapped) {
-            let block = &self.blocks[id];
+        for (_, block) in self.blocks.row_from(id).take_while(|(_, block)| block.mapped) {
             let info = self.block(block);
             segment.total_size += info.size;
             segment.push(info);
-            at = block.next;
         }
         segment
     }

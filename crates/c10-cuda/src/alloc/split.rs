@@ -42,8 +42,8 @@ impl DeviceState {
         let (ptr, bytes, behind) = (front.ptr + size, front.size - size, front.next);
         front.size = size;
         let rest = self.blocks.insert_like(id.index, ptr, bytes);
-        self.blocks.link(Some(id), Some(rest));
-        self.blocks.link(Some(rest), behind);
+        self.blocks.link(id.index, rest.index);
+        self.blocks.link(rest.index, behind);
         rest
     }
 

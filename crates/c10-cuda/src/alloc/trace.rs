@@ -51,6 +51,11 @@ impl TraceAction {
             Self::Annotate => "annotate",
         }
     }
+
+    /// Whether it is about memory that comes from the driver or goes back to it.
+    pub const fn is_of_segments(self) -> bool {
+        matches!(self, Self::SegmentAlloc | Self::SegmentFree | Self::SegmentMap | Self::SegmentUnmap)
+    }
 }
 
 impl fmt::Display for TraceAction {

@@ -21,6 +21,8 @@ pub(crate) struct TraceRing {
     entries: VecDeque<TraceEntry>,
     user_metadata: Option<Arc<str>>,
     trackers: Vec<TraceTracker>,
+    /// Those that are told of segments alone: with them nothing is on.
+    of_segments: Vec<TraceTracker>,
     /// Where the program was that holds the lock.
     caller: Option<Context>,
     /// By the addresses of blocks that are not free.
@@ -41,6 +43,7 @@ pub(crate) struct TraceRing {
 pub(crate) struct Outbox {
     entries: Vec<TraceEntry>,
     trackers: Vec<TraceTracker>,
+    of_segments: Vec<TraceTracker>,
     ended: Vec<Context>,
 }
 
@@ -51,6 +54,7 @@ impl Default for TraceRing {
             entries: VecDeque::new(),
             user_metadata: None,
             trackers: Vec::new(),
+            of_segments: Vec::new(),
             caller: None,
             blocks: AddressMap::default(),
             segments: AddressMap::default(),
@@ -77,9 +81,28 @@ impl TraceRing {
         self.look();
     }
 
+    /// Whether anything is wanted of every call.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.is_on
+    }
+
+    /// Whether entries of an action are.
+    #[inline]
+    pub(crate) fn wants(&self, action: TraceAction) -> bool {
+        self.is_on || self.tells_of(action)
+    }
+
+    /// Whether there may be something to be done once the lock is given up.
+    #[inline]
+    pub(crate) fn has_left(&self) -> bool {
+        self.is_on || !self.outbox.entries.is_empty()
+    }
+
+    /// Whether a tracker of segments is told of an action.
+    #[inline]
+    fn tells_of(&self, action: TraceAction) -> bool {
+        action.is_of_segments() && !self.of_segments.is_empty()
     }
 
     /// Whether entries are recorded without stacks and told to nobody, or nothing is recorded.
@@ -127,6 +150,10 @@ impl TraceRing {
         self.look();
     }
 
+    pub(crate) fn attach_to_segments(&mut self, tracker: TraceTracker) {
+        self.of_segments.push(tracker);
+    }
+
     pub(crate) fn record(
         &mut self,
         action: TraceAction,
@@ -135,7 +162,7 @@ impl TraceRing {
         size: u64,
         stream: StreamHandle,
     ) {
-        if self.is_quiet {
+        if self.is_quiet && !self.tells_of(action) {
             self.note_quietly(action, (pool, stream), address, size);
         } else {
             let metadata = self.user_metadata.clone();
@@ -189,7 +216,8 @@ impl TraceRing {
     ) {
         let context = self.context_of(action, address);
         let is_kept = self.history.as_ref().is_some_and(|h| !h.skip_actions.contains(&action));
-        if !is_kept && self.trackers.is_empty() {
+        let is_told = !self.trackers.is_empty() || self.tells_of(action);
+        if !is_kept && !is_told {
             self.outbox.ended.extend(context);
             return;
         }
@@ -210,7 +238,7 @@ impl TraceRing {
             compile_context,
             user_metadata,
         };
-        if !self.trackers.is_empty() {
+        if is_told {
             self.outbox.entries.push(entry.clone());
         }
         if is_kept {
@@ -252,7 +280,7 @@ impl TraceRing {
     /// What is to be done once the lock is given up, if there is anything.
     #[inline]
     pub(crate) fn leave(&mut self) -> Option<Outbox> {
-        if self.is_on { self.take_outbox() } else { None }
+        if self.has_left() { self.take_outbox() } else { None }
     }
 
     #[cold]
@@ -263,7 +291,7 @@ impl TraceRing {
             return None;
         }
         let outbox = mem::take(&mut self.outbox);
-        Some(Outbox { trackers: self.trackers.clone(), ..outbox })
+        Some(Outbox { trackers: self.trackers.clone(), of_segments: self.of_segments.clone(), ..outbox })
     }
 
     fn look(&mut self) {
@@ -297,7 +325,8 @@ impl Outbox {
             }
         };
         for entry in &self.entries {
-            for tracker in &self.trackers {
+            let of_segments = self.of_segments.iter().filter(|_| entry.action.is_of_segments());
+            for tracker in self.trackers.iter().chain(of_segments) {
                 quietly(&mut || tracker(entry));
             }
         }

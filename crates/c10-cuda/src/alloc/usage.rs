@@ -46,7 +46,7 @@ impl Usage {
         let (pool, other, peaks) = self.parts(is_small);
         pool.blocks.increase(1, &other.blocks, &mut peaks.blocks);
         pool.bytes.increase(size as i64, &other.bytes, &mut peaks.bytes);
-        pool.requested.increase(requested as i64, &other.requested, &mut peaks.requested);
+        pool.requested.change(requested as i64, &other.requested, &mut peaks.requested);
     }
 
     /// Counts a block that comes back and is free at once.
@@ -188,19 +188,13 @@ struct Quantity {
 
 impl Quantity {
     #[inline]
-    fn increase(&mut self, amount: i64, other: &Self, peak_of_all: &mut i64) {
-        self.now += amount;
-        self.sum = self.sum.wrapping_add(amount);
-        self.peak = self.peak.max(self.now);
-        *peak_of_all = (*peak_of_all).max(self.now + other.now);
-    }
-
-    #[inline]
     fn change(&mut self, amount: i64, other: &Self, peak_of_all: &mut i64) {
+        self.now += amount;
+        // What has not grown is not above its peak.
         if amount > 0 {
-            self.increase(amount, other, peak_of_all);
-        } else {
-            self.now += amount;
+            self.sum = self.sum.wrapping_add(amount);
+            self.peak = self.peak.max(self.now);
+            *peak_of_all = (*peak_of_all).max(self.now + other.now);
         }
     }
 

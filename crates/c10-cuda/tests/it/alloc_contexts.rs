@@ -210,6 +210,35 @@ fn trackers_are_told_of_everything() {
 }
 
 #[test]
+fn trackers_of_segments_are_told_of_nothing_else() {
+    let rig = Rig::new(64 * MIB);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (cuda, log) = (rig.cuda.clone(), Arc::clone(&seen));
+    rig.cuda.attach_segment_tracker(Arc::new(move |entry: &TraceEntry| {
+        // No lock is held, and the call is through.
+        let reserved = cuda.memory_reserved(0).unwrap();
+        log.lock().unwrap().push(format!("{} {} {reserved}", entry.action, entry.size));
+    }));
+    drop(rig.allocate(100));
+    drop(rig.allocate(100));
+    rig.cuda.attach_segment_tracker(Arc::new(|_| panic!("a tracker's fault")));
+    // The history has them too, among the others.
+    rig.cuda.record_history(Some(History { max_entries: 9, ..History::default() }));
+    drop(rig.allocate(3 * MIB));
+    rig.cuda.empty_cache().unwrap();
+    rig.cuda.record_history(None);
+    drop(rig.allocate(100));
+    insta::assert_snapshot!(seen.lock().unwrap().join("\n"), @"
+    segment_alloc 2097152 2097152
+    segment_alloc 20971520 23068672
+    segment_free 20971520 0
+    segment_free 2097152 0
+    segment_alloc 2097152 2097152
+    ");
+    rig.cuda.check_invariants();
+}
+
+#[test]
 fn remarks_and_names_stand_in_the_entries() {
     let rig = Rig::new(64 * MIB);
     rig.cuda.annotate("nobody records", 0).unwrap();

@@ -48,10 +48,15 @@ pub(super) fn compare(
 ) -> Result<Compared, Error> {
     let mut comparison = Comparison::new(history, stage)?;
     let mut timeline = Timeline::new(history.trace.len());
+    let mut bytes = comparison.player.bytes()?;
     for (index, event) in history.trace.iter().enumerate() {
         comparison.player.at(event);
         comparison.step(index, event)?;
-        timeline.note(index, comparison.player.bytes()?);
+        // What has passed completes with a later event.
+        if event.action != Action::FreeCompleted {
+            bytes = comparison.player.bytes()?;
+        }
+        timeline.note(index, bytes);
         progress.step();
     }
     comparison.settle_obtained(history.trace.len(), None);

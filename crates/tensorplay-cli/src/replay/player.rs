@@ -95,7 +95,7 @@ impl Player {
         let allocator = CachingAllocator::with_runtime(runtime.clone(), stage.config.clone())?;
         let changes = Arc::default();
         if stage.keeps_changes {
-            allocator.attach_trace_tracker(tracker(&changes));
+            allocator.attach_segment_tracker(tracker(&changes));
         }
         let mut streams = Vec::with_capacity(stage.lanes.len());
         for lane in stage.lanes {

@@ -36,8 +36,9 @@ impl Locked<'_> {
         }
         while self.blocks[candidate].size < size {
             // Free memory, and behind it addresses with no memory that make up what is missing.
-            let next = self.blocks[candidate].next.expect("the blocks behind make up the size");
-            let bytes = (size - self.blocks[candidate].size).min(self.blocks[next].size);
+            let block = &self.blocks[candidate];
+            let (next, behind) = self.blocks.next_of(block).expect("the blocks behind make up the size");
+            let bytes = (size - block.size).min(behind.size);
             if !self.map_block(next, bytes, 1)? {
                 return Ok(None);
             }
@@ -51,8 +52,8 @@ impl Locked<'_> {
     /// none; `None` when a segment has too few addresses.
     fn find_expandable_block(&mut self, request: &Request) -> Result<Option<BlockId>, Refused> {
         for unmapped in self.pools[request.pool].unmapped.of_stream(request.stream) {
-            let before = self.blocks[unmapped].prev.filter(|prev| self.blocks[*prev].is_free());
-            let first = before.unwrap_or(unmapped);
+            let before = self.blocks.prev_of(&self.blocks[unmapped]).filter(|(_, before)| before.is_free());
+            let first = before.map_or(unmapped, |(id, _)| id);
             if self.has_room(first, request.size) {
                 return Ok(Some(first));
             }
@@ -128,8 +129,8 @@ impl DeviceState {
         let free = &self.pools[request.pool].free;
         let room = |id: BlockId| {
             let block = &self.blocks[id];
-            let behind = block.next.map(|next| &self.blocks[next]).filter(|next| !next.mapped);
-            block.size + behind.map_or(0, |behind| behind.size)
+            let behind = self.blocks.next_of(block).filter(|(_, behind)| !behind.mapped);
+            block.size + behind.map_or(0, |(_, behind)| behind.size)
         };
         let mut id = free.best_fit(&self.blocks, request.stream, request.size)?;
         while let Some(next) = free.next(&self.blocks, id).filter(|next| room(*next) < room(id)) {
@@ -141,17 +142,10 @@ impl DeviceState {
     /// Whether a block and the free and unmapped ones behind it have `size` bytes.
     fn has_room(&self, first: BlockId, size: u64) -> bool {
         let mut bytes = 0;
-        let mut at = Some(first);
-        while bytes < size {
-            let Some(id) = at else { return false };
-            let block = &self.blocks[id];
-            if !block.is_free() {
-                return false;
-            }
+        self.blocks.row_from(first).take_while(|(_, block)| block.is_free()).any(|(_, block)| {
             bytes += block.size;
-            at = block.next;
-        }
-        true
+            bytes >= size
+        })
     }
 
     /// Bytes of a page, in the pools of large requests and of small ones.

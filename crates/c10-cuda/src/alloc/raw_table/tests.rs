@@ -26,14 +26,14 @@ proptest! {
             let address = number * stride * MIN_BLOCK_SIZE;
             prop_assert_eq!(table.get(&blocks, address), map.get(&address).copied());
             if !adds {
-                prop_assert_eq!(table.remove(&blocks, address), map.remove(&address));
+                prop_assert_eq!(table.remove(&mut blocks, address), map.remove(&address));
             } else if let Entry::Vacant(place) = map.entry(address) {
                 let index = block(&mut blocks, address);
-                table.insert(&blocks, index);
+                table.insert(&mut blocks, index);
                 place.insert(index);
             }
         }
-        let mut all: Vec<_> = table.iter().collect();
+        let mut all: Vec<_> = table.iter(&blocks).collect();
         all.sort_unstable();
         let mut expected: Vec<_> = map.into_values().collect();
         expected.sort_unstable();
@@ -42,19 +42,24 @@ proptest! {
 }
 
 #[test]
-fn a_run_over_the_end_of_the_table_closes_up() {
-    // Addresses whose home is one of the last two places of 64.
-    let addresses: Vec<u64> =
-        (1..).map(|n| n * MIN_BLOCK_SIZE).filter(|address| home(tag(*address)) & 63 >= 62).take(8).collect();
+fn any_of_a_long_list_goes() {
+    // Addresses of one list of 64.
+    let full = RawTable { heads: vec![NOWHERE; 64], len: 0 };
+    let addresses = (1..).map(|n| n * MIN_BLOCK_SIZE).filter(|address| full.list(*address) == 63);
+    let addresses: Vec<u64> = addresses.take(8).collect();
     let (mut table, mut blocks) = (RawTable::default(), BlockTable::default());
     let slots: Vec<u32> = addresses.iter().map(|address| block(&mut blocks, *address)).collect();
-    slots.iter().for_each(|index| table.insert(&blocks, *index));
-    assert_eq!(table.places.len(), 64);
-    for (at, address) in addresses.iter().enumerate() {
-        assert_eq!(table.remove(&blocks, *address), Some(slots[at]));
-        for (later, address) in addresses.iter().enumerate().skip(at + 1) {
-            assert_eq!(table.get(&blocks, *address), Some(slots[later]));
+    slots.iter().for_each(|index| table.insert(&mut blocks, *index));
+    assert_eq!(table.heads.len(), 64);
+    // First, last and in between.
+    let mut left: Vec<usize> = (0..8).collect();
+    for at in [7, 0, 3, 4, 6, 1, 5, 2] {
+        assert_eq!(table.remove(&mut blocks, addresses[at]), Some(slots[at]));
+        assert_eq!(table.remove(&mut blocks, addresses[at]), None);
+        left.retain(|other| *other != at);
+        for &other in &left {
+            assert_eq!(table.get(&blocks, addresses[other]), Some(slots[other]));
         }
     }
-    assert_eq!(table.iter().count(), 0);
+    assert_eq!(table.iter(&blocks).count(), 0);
 }

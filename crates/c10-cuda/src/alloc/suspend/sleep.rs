@@ -120,7 +120,7 @@ impl Locked<'_> {
 
     /// The pool's segments by address.
     pub(super) fn segments_of(&self, slot: u32) -> Vec<Segment> {
-        let heads = self.blocks.iter().filter(|(_, b)| b.prev.is_none() && b.pool.owner == slot);
+        let heads = self.blocks.iter().filter(|(_, b)| b.is_head() && b.pool.owner == slot);
         let mut found: Vec<_> = heads
             .filter_map(|(_, head)| {
                 let segment = Segment { id: head.expandable?, pool: head.pool, stream: head.stream };

@@ -130,6 +130,7 @@ impl State {
         if self.captures.active.is_empty() { Ok(()) } else { self.forbid_in_captures() }
     }
 
+    #[cold]
     fn forbid_in_captures(&mut self) -> Result<(), Status> {
         let thread = thread::current().id();
         let mode = self.captures.mode_of(thread);
@@ -214,6 +215,7 @@ impl State {
         }
     }
 
+    #[cold]
     fn record_captured(&mut self, membership: Membership) -> Result<Captured, Status> {
         match self.captures.active(membership.capture) {
             Some(capture) if !capture.invalid => Ok(Captured(membership)),

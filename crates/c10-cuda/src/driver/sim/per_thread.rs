@@ -100,6 +100,7 @@ impl State {
         if self.per_thread.0.is_empty() { Ok(()) } else { self.order_default_streams(id) }
     }
 
+    #[cold]
     fn order_default_streams(&mut self, id: Id) -> Result<(), Status> {
         self.forbid_implicit_order(id)?;
         for other in self.ordered_with(id) {

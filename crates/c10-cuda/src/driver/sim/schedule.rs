@@ -125,6 +125,7 @@ impl State {
         }
     }
 
+    #[cold]
     fn progress_at_random(&mut self) {
         let Schedule::Seeded(rng) = &mut self.schedule else { return };
         let mut steps = rng.below(4);

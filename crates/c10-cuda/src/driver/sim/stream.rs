@@ -115,6 +115,7 @@ impl State {
     }
 
     /// The stream of a handle that no program made.
+    #[inline(never)]
     fn default_stream_id(&self, handle: StreamHandle) -> Result<Id, Status> {
         let device = self.device(handle.device).map_err(|_| Status::InvalidHandle)?;
         match handle.raw {

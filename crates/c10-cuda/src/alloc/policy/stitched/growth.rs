@@ -98,8 +98,8 @@ impl DeviceState {
 
     /// Bytes of the free block before a block.
     fn free_before(&self, id: BlockId) -> u64 {
-        let before = self.blocks[id].prev.map(|prev| &self.blocks[prev]);
-        before.filter(|before| before.is_free() && before.mapped).map_or(0, |before| before.size)
+        let before = self.blocks.prev_of(&self.blocks[id]);
+        before.filter(|(_, before)| before.is_cached()).map_or(0, |(_, before)| before.size)
     }
 }
 
