@@ -10,7 +10,9 @@ use c10_core::ScalarType;
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let (Some(case), Some(calls)) = (arguments.next(), arguments.next()) else {
-        eprintln!("op_calls [followed_]add|add_|mul_number|empty|zeros|view|transpose|narrow|select CALLS");
+        eprintln!(
+            "op_calls [followed_]add|add_two|add_rows|add_|mul_number|empty|zeros|view|transpose|narrow|select CALLS"
+        );
         std::process::exit(2);
     };
     let calls: u64 = calls.parse()?;
@@ -24,8 +26,13 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     };
     let one = Tensor::ones(&[1], ScalarType::Float32)?;
     let m = Tensor::ones(&[4, 6], ScalarType::Float32)?;
+    let two = Tensor::ones(&[1], ScalarType::Float32)?;
+    let (wide, row) =
+        (Tensor::ones(&[512, 2048], ScalarType::Float32)?, Tensor::ones(&[2048], ScalarType::Float32)?);
     let call: &dyn Fn() -> Result<Tensor> = match case {
         "add" => &|| one.add(&one),
+        "add_two" => &|| one.add(&two),
+        "add_rows" => &|| wide.add(&row),
         "add_" => &|| handles::ADD__TENSOR.call(&one, &one, 0.into()).map(|()| one.clone()),
         "mul_number" => &|| handles::MUL_SCALAR.call(&one, 2.0.into()),
         "empty" => &|| Tensor::empty(&[1], ScalarType::Float32),

@@ -224,11 +224,14 @@ fn write_formula(out: &mut String, entry: &Entry, schema: &Schema, node: &str) -
     let _ = writeln!(
         out,
         "pub(crate) static {handle}: Formula = Formula {{\n    name: {node:?},\n    targets: &[{}],\n    saves: &[{}],\n    \
-         non_differentiable: {without},\n    fills_arguments: {},\n    backward: {function},\n}};\n\nfn {function}(c: &mut Backward<'_>) -> Result<()> \
+         non_differentiable: {without},\n    fills_arguments: {},\n    has_list: {},\n    saves_tensors: {},\n    saves_results: {},\n    backward: {function},\n}};\n\nfn {function}(c: &mut Backward<'_>) -> Result<()> \
          {{\n{body}    Ok(())\n}}\n",
         text.join(", "),
         saves.join(", "),
         schema.kind == "writing",
+        targets.iter().any(|(_, ty)| is_tensor_list(ty)),
+        slots.iter().any(|(slot, _)| matches!(slot.keep, "Tensor" | "Optional" | "Tensors")),
+        slots.iter().any(|(slot, _)| slot.of.starts_with("Result")),
     );
     Ok(())
 }
@@ -290,7 +293,7 @@ fn write_line(
         [place] => {
             let _ = writeln!(
                 body,
-                "        let given = checked({{ {text} }})?;\n        c.give({place}, given);"
+                "        let given = checked({{ {text} }})?;\n        c.give_wanted({place}, given);"
             );
         }
         _ => {

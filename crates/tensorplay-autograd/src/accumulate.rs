@@ -19,7 +19,7 @@ use smallvec::smallvec;
 use crate::gradients::Gradients;
 use crate::meta::{Meta, meta_or_init, requires_grad};
 use crate::mode::is_grad_enabled;
-use crate::node::{Apply, FIRST_IN_LINE, Garbage, InputMeta, NewNode, Node};
+use crate::node::{Apply, Edges, FIRST_IN_LINE, Garbage, InputMeta, Inputs, NewNode, Node};
 
 pub(crate) struct AccumulateGrad {
     variable: Option<Tensor>,
@@ -33,8 +33,8 @@ pub(crate) fn accumulator(tensor: &Tensor) -> Node {
     }
     let made = NewNode {
         sequence: FIRST_IN_LINE,
-        edges: smallvec![],
-        inputs: smallvec![InputMeta::of(tensor)],
+        edges: Edges::new(),
+        inputs: Inputs::One(InputMeta::of(tensor)),
         body: AccumulateGrad { variable: Some(tensor.clone()) },
     }
     .make();

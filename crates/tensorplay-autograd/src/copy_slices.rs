@@ -5,7 +5,7 @@ use smallvec::smallvec;
 
 use crate::formulas::view::as_strided_backward;
 use crate::gradients::Gradients;
-use crate::node::{Apply, Edge, Edges, Garbage, InputMeta, NewNode, Node, next_sequence};
+use crate::node::{Apply, Edge, Edges, Garbage, InputMeta, Inputs, NewNode, Node, next_sequence};
 use crate::saved::TensorMeta;
 
 /// Runs the node of an in-place operation on the part of a gradient that is the view's.
@@ -19,12 +19,12 @@ impl CopySlices {
     /// The new node of a base. `below` is where the gradient of the base before goes, `function` the node of the
     /// operation, whose first edge is that of the view.
     pub(crate) fn make(base: TensorMeta, view: TensorMeta, below: Option<Edge>, function: Node) -> Node {
-        let mut edges: Edges = smallvec![below];
+        let mut edges = Edges::from_iter([below]);
         edges.extend(function.next_functions().iter().skip(1).cloned());
         NewNode {
             sequence: next_sequence(),
             edges,
-            inputs: smallvec![InputMeta::like(&base)],
+            inputs: Inputs::One(InputMeta::like(&base)),
             body: Self { base, view, function: Some(function) },
         }
         .make()
@@ -47,7 +47,8 @@ impl Apply for CopySlices {
         let result = Tensor::empty_strided(&base.sizes(), &base.strides(), options)?;
         result.copy_(&gradient)?;
         let slice = view_of(&result, base, &self.view)?;
-        let mut given = function.apply(smallvec![Some(slice.deep_clone()?)], keep)?;
+        let mut given = Gradients::new();
+        function.apply(&mut smallvec![Some(slice.deep_clone()?)], keep, &mut given)?;
         match given.first_mut().and_then(Option::take) {
             Some(own) => slice.copy_(&own)?,
             None => slice.zero_()?,
@@ -131,8 +132,8 @@ struct AsStrided {
 pub(crate) fn view_node(base: TensorMeta, view: TensorMeta, below: Edge) -> Node {
     NewNode {
         sequence: next_sequence(),
-        edges: smallvec![Some(below)],
-        inputs: smallvec![InputMeta::like(&view)],
+        edges: Edges::from_iter([Some(below)]),
+        inputs: Inputs::One(InputMeta::like(&view)),
         body: AsStrided { base, view },
     }
     .make()

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use aten::dispatch::local::AutoDispatchBelowAutograd;
 use aten::dispatch::{CustomOp, DispatchKey, DispatchKeySet, Kernel, OperatorHandle, Stack, Value};
 use aten::{Error, ErrorKind, Result, Tensor};
-use smallvec::SmallVec;
 
 use crate::function::{BackwardContext, Call, GradOutputs, Marks, Step};
 use crate::kernel::BELOW_AUTOGRAD;
@@ -168,7 +167,7 @@ fn edges(arguments: &[Value]) -> Result<Option<Edges>> {
         Value::Tensor(tensor) if requires_grad(tensor) => gradient_edge(tensor),
         _ => Ok(None),
     };
-    let mut edges = SmallVec::new();
+    let mut edges = Edges::new();
     for value in arguments {
         match value {
             Value::List(members) if members.iter().any(|member| matches!(member, Value::Tensor(_))) => {

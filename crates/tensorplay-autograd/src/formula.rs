@@ -1,17 +1,15 @@
 //! [`Formula`]: how one operator is differentiated, as the build script makes it from a table of derivatives, and
 //! [`Backward`], what its code runs in.
 
-use std::any::Any;
 use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
 
 use aten::dispatch::{Arg, Value};
 use aten::{Error, Result, Tensor};
 use c10_core::Scalar;
-use smallvec::SmallVec;
 
-use crate::gradients::{Gradients, undefined};
-use crate::node::{Apply, Garbage, InputMeta, Node};
+use crate::gradients::{Gradients, undefine};
+use crate::node::{InputMeta, Node};
 use crate::saved::{Saved, SavedList, SavedTensor, TensorMeta, already_freed};
 use crate::unpacked::Unpacked;
 
@@ -28,6 +26,12 @@ pub(crate) struct Formula {
     pub(crate) non_differentiable: u32,
     /// The operator writes arguments besides the one that it is called on.
     pub(crate) fills_arguments: bool,
+    /// A target is a list of tensors.
+    pub(crate) has_list: bool,
+    /// Tensors are among what is kept.
+    pub(crate) saves_tensors: bool,
+    /// Results are, or what they look like.
+    pub(crate) saves_results: bool,
     pub(crate) backward: fn(&mut Backward<'_>) -> Result<()>,
 }
 
@@ -68,16 +72,6 @@ pub(crate) enum Keep {
 }
 
 impl Formula {
-    pub(crate) fn has_list(&self) -> bool {
-        self.targets.iter().any(|target| target.is_list)
-    }
-
-    /// Whether tensors are among what is kept.
-    #[inline]
-    pub(crate) fn saves_tensors(&self) -> bool {
-        self.saves.iter().any(|save| matches!(save.keep, Keep::Tensor | Keep::Optional | Keep::Tensors))
-    }
-
     /// Whether result `at` has a gradient.
     pub(crate) fn is_differentiable(&self, at: usize, tensor: &Tensor) -> bool {
         let dtype = tensor.dtype();
@@ -110,6 +104,11 @@ impl FormulaBody {
         Self { formula, saved: Kept::Plain(SavedList::new()), lengths: None }
     }
 
+    #[inline]
+    pub(crate) fn name(&self) -> &'static str {
+        self.formula.name
+    }
+
     /// Says that tensors will be among what is kept.
     #[inline]
     pub(crate) fn will_keep_tensors(&mut self) {
@@ -129,54 +128,60 @@ impl FormulaBody {
         self.lengths = Some(lengths);
     }
 
+    /// As [`Node::apply`].
     #[inline]
-    fn run(&self, node: &Node, gradients: &[Option<Tensor>], saved: &[Saved]) -> Result<Gradients> {
-        let given = undefined(node.next_functions().len());
-        let mut backward = Backward {
+    pub(crate) fn apply(
+        &self,
+        node: &Node,
+        gradients: &[Option<Tensor>],
+        keep: bool,
+        given: &mut Gradients,
+    ) -> Result<()> {
+        let taken;
+        let saved = match &self.saved {
+            Kept::Plain(saved) => saved,
+            Kept::Tensors(saved) => {
+                taken = take(saved, keep);
+                &taken
+            }
+        };
+        undefine(given, node.next_functions().len());
+        (self.formula.backward)(&mut Backward {
             node,
             gradients,
             saved,
             lengths: self.lengths.as_deref(),
             given,
             unwanted: crate::engine::unwanted(node),
-            zeros: SmallVec::new(),
+            zeros: Vec::new(),
             unpacked: Unpacked::default(),
-        };
-        (self.formula.backward)(&mut backward)?;
-        Ok(backward.given)
-    }
-}
-
-impl Apply for FormulaBody {
-    fn name(&self) -> &str {
-        self.formula.name
+        })
     }
 
-    fn apply(&self, node: &Node, gradients: Gradients, keep: bool) -> Result<Gradients> {
-        // Formulas call operators and hooks: not under the lock. Handles are cheap.
-        let taken: SavedList = match &self.saved {
-            Kept::Plain(saved) => return self.run(node, &gradients, saved),
+    /// Whether what is kept may hold the last handle on a node.
+    #[inline]
+    pub(crate) fn may_hold_nodes(&mut self) -> bool {
+        match &mut self.saved {
+            Kept::Plain(_) => false,
             Kept::Tensors(saved) => {
-                let mut saved = saved.lock().unwrap_or_else(PoisonError::into_inner);
-                match keep {
-                    true => saved.iter().map(Saved::share).collect(),
-                    false => saved.iter_mut().map(Saved::give_up).collect(),
-                }
+                let saved = saved.get_mut().unwrap_or_else(PoisonError::into_inner);
+                saved.iter().any(Saved::may_hold_nodes)
             }
-        };
-        self.run(node, &gradients, &taken)
-    }
-
-    fn take_garbage(&mut self, garbage: &mut Vec<Garbage>) {
-        let Kept::Tensors(saved) = &mut self.saved else { return };
-        let saved = saved.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if saved.iter().any(Saved::may_hold_nodes) {
-            garbage.push(Garbage::Saved(std::mem::take(saved)));
         }
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    /// Takes out what is kept.
+    pub(crate) fn take_saved(&mut self) -> SavedList {
+        std::mem::take(self.saved())
+    }
+}
+
+/// What tensors are kept, for a run: formulas call operators and hooks, and those not under the lock. Handles are cheap.
+fn take(saved: &Mutex<SavedList>, keep: bool) -> SavedList {
+    let mut saved = saved.lock().unwrap_or_else(PoisonError::into_inner);
+    match keep {
+        true => saved.iter().map(Saved::share).collect(),
+        false => saved.iter_mut().map(Saved::give_up).collect(),
     }
 }
 
@@ -186,11 +191,11 @@ pub(crate) struct Backward<'a> {
     gradients: &'a [Option<Tensor>],
     saved: &'a [Saved],
     lengths: Option<&'a [usize]>,
-    given: Gradients,
+    given: &'a mut Gradients,
     /// A bit for each edge that leads to nothing that is wanted.
     unwanted: u64,
     /// Gradients of zeros that were made.
-    zeros: SmallVec<[(usize, Tensor); 1]>,
+    zeros: Vec<(usize, Tensor)>,
     unpacked: Unpacked,
 }
 
@@ -257,7 +262,14 @@ impl<'a> Backward<'a> {
         self.span(target).map(|at| self.wants_edge(at)).collect()
     }
 
-    /// Gives the gradient of a target.
+    /// Gives the gradient of a target, which is wanted.
+    #[inline]
+    pub(crate) fn give_wanted(&mut self, target: usize, gradient: impl IntoGradient) {
+        let at = self.span(target).start;
+        self.given[at] = gradient.into_gradient();
+    }
+
+    /// Gives the gradient of a target, if it is wanted.
     #[inline]
     pub(crate) fn give(&mut self, target: usize, gradient: impl IntoGradient) {
         let at = self.span(target).start;
@@ -318,7 +330,7 @@ impl<'a> Backward<'a> {
     #[inline]
     pub(crate) fn number(&self, slot: usize) -> Result<Scalar> {
         match &self.saved[slot] {
-            Saved::Value(Value::Scalar(number)) => Ok(*number),
+            Saved::Number(number) => Ok(*number),
             other => Err(missing(other)),
         }
     }
@@ -326,6 +338,7 @@ impl<'a> Backward<'a> {
     /// A plain value, as its own type.
     pub(crate) fn kept<T: Arg>(&self, slot: usize) -> Result<T::Owned> {
         match &self.saved[slot] {
+            Saved::Number(number) => T::unbox(Value::Scalar(*number)),
             Saved::Value(value) => T::unbox(value.clone()),
             other => Err(missing(other)),
         }

@@ -6,6 +6,7 @@ mod mode;
 mod meta;
 mod node;
 mod gradients;
+mod few;
 mod saved;
 mod saved_hooks;
 mod unpacked;

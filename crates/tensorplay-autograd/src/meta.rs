@@ -1,24 +1,23 @@
 //! [`Meta`]: what autograd keeps with a tensor (`c10::AutogradMeta`).
 //!
-//! A result has the edge that it was made with, which never changes and is read with no lock. What comes later goes
-//! to `state`, under its lock, and counts from then on: the place of a leaf, a gradient, hooks, a new edge after an
-//! in-place operation. Nothing is called under the lock.
+//! A result has the [edge that it was made with](first_edge), which never changes and is read with no lock. What comes
+//! later goes to a `Meta`, under its lock, and counts from then on: the place of a leaf, a gradient, hooks, a new edge
+//! after an in-place operation. Nothing is called under the lock.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aten::Tensor;
 use aten::tensor::AutogradMeta;
 
 use crate::hooks::{PostAccumulateHook, TensorHook};
-use crate::node::{Edge, Garbage, WeakNode, collect};
+use crate::node::{Edge, Garbage, Node, WeakNode, collect};
 
 #[derive(Debug, Default)]
 pub(crate) struct Meta {
     requires_grad: AtomicBool,
-    first: Option<Edge>,
-    state: OnceLock<Box<Mutex<State>>>,
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
@@ -39,10 +38,11 @@ pub(crate) struct State {
 }
 
 impl Meta {
-    /// Of a result that a node made.
-    #[inline]
-    pub(crate) fn of_result(edge: Option<Edge>) -> Self {
-        Self { requires_grad: AtomicBool::new(true), first: edge, state: OnceLock::new() }
+    /// Of a tensor that nothing is kept with yet.
+    fn of(tensor: &Tensor) -> Self {
+        let edge = made_first(tensor);
+        let requires_grad = AtomicBool::new(edge.is_some());
+        Self { requires_grad, state: Mutex::new(State { edge, ..State::default() }) }
     }
 
     #[inline]
@@ -50,16 +50,9 @@ impl Meta {
         self.requires_grad.load(Ordering::Acquire)
     }
 
-    /// The edge it was made with, while nothing changed.
-    #[inline]
-    pub(crate) fn unchanged_edge(&self) -> Option<&Edge> {
-        if self.state.get().is_some() { None } else { self.first.as_ref() }
-    }
-
     /// What may change. Drop it before anything is called.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        let first = || Box::new(Mutex::new(State { edge: self.first.clone(), ..State::default() }));
-        self.state.get_or_init(first).lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts a gradient in the place of `before`, unless another thread has put one there: then it is given back.
@@ -79,20 +72,6 @@ impl Meta {
         Ok(())
     }
 
-    /// The edge, and the version of a view for which it is right, if it is not that of the view's making.
-    pub(crate) fn edge(&self) -> (Option<Edge>, Option<u32>) {
-        match (self.unchanged_edge(), self.state_if_any()) {
-            (Some(edge), _) => (Some(edge.clone()), None),
-            (None, Some(state)) => (state.edge.clone(), state.edge_version),
-            (None, None) => (None, None),
-        }
-    }
-
-    /// The state, if there is any.
-    pub(crate) fn state_if_any(&self) -> Option<MutexGuard<'_, State>> {
-        Some(self.state.get()?.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
     /// Changes the state, and with it whether the tensor requires a gradient.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
         let mut state = self.state();
@@ -105,11 +84,8 @@ impl Meta {
 impl Drop for Meta {
     fn drop(&mut self) {
         // Hooks and gradients may hold other graphs: see Note [Graphs end without recursion].
-        if self.state.get().is_some()
-            && let Some(state) = self.state.take()
-        {
-            collect([Garbage::Any(state)]);
-        }
+        let state = std::mem::take(self.state.get_mut().unwrap_or_else(PoisonError::into_inner));
+        collect([Garbage::Any(Box::new(state))]);
     }
 }
 
@@ -143,14 +119,46 @@ pub(crate) fn meta(tensor: &Tensor) -> Option<&Meta> {
 /// # Panics
 /// When another autograd crate keeps something with the tensor: there is one in a process.
 pub(crate) fn meta_or_init(tensor: &Tensor) -> &Meta {
-    let meta = tensor.autograd_meta_or_init(|| Box::new(Meta::default())).as_any().downcast_ref();
+    let meta = tensor.autograd_meta_or_init(|| Box::new(Meta::of(tensor))).as_any().downcast_ref();
     meta.expect("one autograd crate alone follows the tensors of a process")
+}
+
+/// The edge that the tensor was made with, whatever came later.
+#[inline]
+fn made_first(tensor: &Tensor) -> Option<Edge> {
+    let (node, output) = tensor.made_by()?;
+    Some(Edge { node: Node::from_any(node)?, input: output as usize })
+}
+
+/// The edge that the tensor was made with, while nothing has changed.
+#[inline]
+pub(crate) fn first_edge(tensor: &Tensor) -> Option<Edge> {
+    if tensor.autograd_meta().is_some() { None } else { made_first(tensor) }
+}
+
+/// The edge, and the version of a view for which it is right, if it is not that of the view's making.
+pub(crate) fn edge(tensor: &Tensor) -> (Option<Edge>, Option<u32>) {
+    match meta(tensor) {
+        None => (first_edge(tensor), None),
+        Some(own) => {
+            let state = own.state();
+            (state.edge.clone(), state.edge_version)
+        }
+    }
 }
 
 /// Whether operators on the tensor are recorded (`requires_grad`): it is a leaf that wants its gradient, the result
 /// of a recorded call, or a view of such a tensor.
 #[inline]
 pub(crate) fn requires_grad(tensor: &Tensor) -> bool {
-    meta(tensor).is_some_and(Meta::requires_grad)
-        || tensor.view_base().is_some_and(|base| meta(base).is_some_and(Meta::requires_grad))
+    requires_own(tensor) || tensor.view_base().is_some_and(requires_own)
+}
+
+/// The same, whatever it is a view of.
+#[inline]
+pub(crate) fn requires_own(tensor: &Tensor) -> bool {
+    match tensor.autograd_meta() {
+        None => tensor.made_by().is_some(),
+        Some(own) => own.requires_grad(),
+    }
 }

@@ -6,9 +6,9 @@
 
 use aten::dispatch::Value;
 use aten::{Dims, Error, Result, Tensor};
-use c10_core::{Device, ScalarType};
-use smallvec::SmallVec;
+use c10_core::{Device, Scalar, ScalarType};
 
+use crate::few::{Few, Vacant};
 use crate::meta::{meta, requires_grad};
 use crate::mode::is_grad_enabled;
 use crate::node::{Edge, Node};
@@ -32,7 +32,7 @@ enum Data {
 }
 
 /// What a node keeps.
-pub(crate) type SavedList = SmallVec<[Saved; 2]>;
+pub(crate) type SavedList = Few<Saved, 2>;
 
 /// What a formula keeps between forward and backward.
 pub(crate) enum Saved {
@@ -42,6 +42,8 @@ pub(crate) enum Saved {
     Tensors(Box<[Option<SavedTensor>]>),
     Meta(Box<TensorMeta>),
     Metas(Box<[TensorMeta]>),
+    /// A value that is a number, as most are.
+    Number(Scalar),
     Value(Value),
     /// Tensors that were needed by a backward call that did not keep the graph.
     GivenUp,
@@ -59,6 +61,10 @@ pub(crate) struct TensorMeta {
     is_neg: bool,
 }
 
+impl Vacant for Saved {
+    const VACANT: Self = Self::None;
+}
+
 impl Saved {
     /// The same again.
     pub(crate) fn share(&self) -> Self {
@@ -70,6 +76,7 @@ impl Saved {
             }
             Self::Meta(meta) => Self::Meta(meta.clone()),
             Self::Metas(metas) => Self::Metas(metas.clone()),
+            Self::Number(number) => Self::Number(*number),
             Self::Value(value) => Self::Value(value.clone()),
             Self::GivenUp => Self::GivenUp,
         }
@@ -235,7 +242,7 @@ impl SavedTensor {
     fn may_hold_nodes(&self) -> bool {
         match &self.data {
             Data::Packed(_) => true,
-            Data::Tensor(tensor) => tensor.autograd_meta().is_some() || tensor.view_base().is_some(),
+            Data::Tensor(tensor) => tensor.is_followed() || tensor.view_base().is_some(),
         }
     }
 
@@ -325,7 +332,10 @@ pub(crate) fn alias(tensor: &Tensor) -> Result<Tensor> {
 /// Whether a recorded call made it, of a view when it was made.
 #[inline]
 fn has_history(tensor: &Tensor) -> bool {
-    meta(tensor).is_some_and(|own| own.unchanged_edge().is_some() || own.edge().0.is_some())
+    match meta(tensor) {
+        None => tensor.made_by().is_some(),
+        Some(own) => own.state().edge.is_some(),
+    }
 }
 
 #[cold]

@@ -137,7 +137,7 @@ impl TensorAutograd for Tensor {
     }
 
     fn grad(&self) -> Option<Tensor> {
-        meta(self)?.state_if_any()?.grad.clone()
+        meta(self)?.state().grad.clone()
     }
 
     fn set_grad(&self, gradient: Option<&Tensor>) -> Result<()> {
@@ -168,7 +168,7 @@ impl TensorAutograd for Tensor {
     }
 
     fn retains_grad(&self) -> bool {
-        meta(self).and_then(|meta| Some(meta.state_if_any()?.retains_grad)).unwrap_or(false)
+        meta(self).is_some_and(|meta| meta.state().retains_grad)
     }
 
     fn register_hook(

@@ -7,9 +7,10 @@
 //! when the version has moved on. This is PyTorch's scheme.
 
 use aten::{Error, Result, Tensor};
+use c10_core::shared::SharedAny;
 
 use crate::copy_slices::{CopySlices, is_followed};
-use crate::meta::{Meta, meta, meta_or_init, requires_grad};
+use crate::meta::{edge, first_edge, meta_or_init, requires_grad, requires_own};
 use crate::mode::is_grad_enabled;
 use crate::node::{Edge, Node};
 use crate::saved::TensorMeta;
@@ -57,24 +58,19 @@ pub(crate) fn link(view: &mut Tensor, of: &Tensor, creation: Creation) {
 
 /// The node that made the tensor, and as which of its results; `None` for leaves.
 pub(crate) fn made_by(tensor: &Tensor) -> Result<Option<Edge>> {
-    let own = meta(tensor);
-    if let Some(base) = tensor.view_base() {
-        return made_view(tensor, base);
+    match tensor.view_base() {
+        Some(base) => made_view(tensor, base),
+        None => Ok(edge(tensor).0),
     }
-    let Some(own) = own else { return Ok(None) };
-    if let Some(edge) = own.unchanged_edge() {
-        return Ok(Some(edge.clone()));
-    }
-    Ok(own.state_if_any().and_then(|state| state.edge.clone()))
 }
 
 fn made_view(view: &Tensor, base: &Tensor) -> Result<Option<Edge>> {
     let version = view.version();
-    let (edge, edge_version) = meta(view).map_or((None, None), Meta::edge);
+    let (edge, edge_version) = edge(view);
     if edge_version.unwrap_or(view.view_version()) == version {
         return Ok(edge);
     }
-    if edge.is_none() && !meta(base).is_some_and(|base| base.requires_grad()) {
+    if edge.is_none() && !requires_own(base) {
         return Ok(None);
     }
     refuse_ambiguous(view, Creation::of(view), Refused::Base)?;
@@ -95,9 +91,8 @@ fn made_view(view: &Tensor, base: &Tensor) -> Result<Option<Edge>> {
 /// at what they were made with.
 #[inline]
 pub(crate) fn edge_if_required(tensor: &Tensor) -> Result<Option<Edge>> {
-    let Some(own) = meta(tensor) else { return edge_of_unusual(tensor) };
-    match own.unchanged_edge() {
-        Some(edge) if tensor.view_base().is_none() => Ok(Some(edge.clone())),
+    match first_edge(tensor) {
+        Some(edge) if tensor.view_base().is_none() => Ok(Some(edge)),
         _ => edge_of_unusual(tensor),
     }
 }
@@ -127,7 +122,7 @@ pub(crate) fn check_in_place(tensor: &Tensor, is_recorded: bool) -> Result<()> {
         if creation != Creation::Default {
             refuse_ambiguous(tensor, creation, Refused::View)?;
         }
-        if is_leaf(base) && meta(base).is_some_and(|base| base.requires_grad()) {
+        if is_leaf(base) && requires_own(base) {
             return Err(Error::invalid_argument(
                 "a view of a leaf Variable that requires grad is being used in an in-place operation.",
             ));
@@ -171,16 +166,18 @@ pub(crate) fn rebase_history(tensor: &Tensor, node: Node) -> Result<()> {
 
 /// Sets the node that made a result, with which mostly nothing is kept yet.
 #[inline]
-pub(crate) fn set_result(tensor: &mut Tensor, edge: Edge) {
-    let mut edge = Some(edge);
-    if !tensor.set_autograd_meta(|| Box::new(Meta::of_result(edge.take())))
-        && let Some(edge) = edge
-    {
-        match meta(tensor) {
-            Some(_) => set_made_by(tensor, edge),
-            None => _ = tensor.autograd_meta_or_init(|| Box::new(Meta::of_result(Some(edge)))),
-        }
+pub(crate) fn set_result(tensor: &mut Tensor, Edge { node, input }: Edge) {
+    let output = u32::try_from(input).expect("a call has fewer results");
+    if let Err(node) = tensor.set_made_by(node.into_any(), output) {
+        set_known_result(tensor, &node, input);
     }
+}
+
+/// The same, of one that others have too, or with which something is kept.
+#[cold]
+fn set_known_result(tensor: &Tensor, node: &SharedAny, input: usize) {
+    let node = Node::from_any(node).expect("it was a node's");
+    set_made_by(tensor, Edge { node, input });
 }
 
 /// Sets the node that made a tensor.
@@ -213,7 +210,7 @@ enum Refused {
 
 /// `handle_view_on_rebase`.
 fn refuse_ambiguous(view: &Tensor, creation: Creation, what: Refused) -> Result<()> {
-    let (edge, _) = meta(view).map_or((None, None), Meta::edge);
+    let (edge, _) = edge(view);
     let maker = edge.as_ref().map(|edge| (edge.input, crate::saved::bare_name(edge.node.name())));
     let modified = match what {
         Refused::View => "and is being modified inplace",

@@ -88,6 +88,7 @@ pub struct Arguments<'a>(pub(super) &'a [&'a dyn AnyArgument]);
 
 impl Arguments<'_> {
     /// How many there are.
+    #[inline]
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -136,6 +137,7 @@ impl<'a> Results<'a> {
     }
 
     /// How many there are.
+    #[inline]
     pub fn len(&self) -> usize {
         self.0.len()
     }

@@ -99,6 +99,7 @@ impl Kernel {
         Self { links_views: true, ..self }
     }
 
+    #[inline]
     pub(super) fn links_views(&self) -> bool {
         self.links_views
     }

@@ -266,6 +266,15 @@ impl OperatorHandle {
         usual.map_or_else(|| self.lead(keys), Ok)
     }
 
+    /// The keys with which a call of this operator, of `tensor` alone, is led to the kernel of this crate that makes a
+    /// view, and nothing else. Who knows what view that would be may make it in place of the call. `None` where the call
+    /// is led anywhere else.
+    #[inline]
+    pub(crate) fn keys_of_own_view(self, tensor: &Tensor) -> Option<DispatchKeySet> {
+        let (keys, kernel) = self.lead_call(tensor.key_set(), || tensor.is_followed()).ok()?;
+        kernel.links_views().then_some(keys)
+    }
+
     /// As [`lead_call`](Self::lead_call), of keys that count whatever the thread says.
     #[inline]
     pub(super) fn lead_redispatch(self, keys: DispatchKeySet) -> Result<Led> {

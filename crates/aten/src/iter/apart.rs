@@ -9,25 +9,25 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::TensorIter;
 use super::operand::{Operand, Source};
+use super::plan::General;
 
 /// Whether threads that take different elements of the walk never touch the same memory, but to read it.
-pub(super) fn threads_stay_apart(iter: &TensorIter<'_>) -> bool {
-    let (written, read) = iter.operands.split_at(iter.outputs);
+pub(super) fn threads_stay_apart(general: &General<'_>, outputs: usize) -> bool {
+    let (written, read) = general.operands.split_at(outputs);
     written.iter().enumerate().all(|(i, output)| {
-        has_own_places(iter, output)
+        has_own_places(&general.sizes, output)
             && written[..i].iter().all(|other| bytes_apart(output, other))
             && read.iter().all(|input| bytes_apart(output, input) || same_places(output, input))
     })
 }
 
 /// Each dimension's step is beyond all that the smaller steps reach.
-fn has_own_places(iter: &TensorIter<'_>, output: &Operand<'_>) -> bool {
+fn has_own_places(sizes: &[i64], output: &Operand<'_>) -> bool {
     let mut dims: SmallVec<[(i64, i64); 6]> = output
         .strides
         .iter()
-        .zip(&iter.sizes)
+        .zip(sizes)
         .filter(|&(_, &size)| size > 1)
         .map(|(&stride, &size)| (stride, size))
         .collect();

@@ -12,7 +12,6 @@ use c10_core::ScalarType;
 
 use super::TensorIter;
 use super::lane::{BLOCK, Buffer, Format, Lane, RowOf, are_apart, is_direct, lent, lent_mut};
-use super::loops::check_count;
 use super::run::for_each_row;
 use crate::error::{Error, Result};
 use crate::simd;
@@ -44,14 +43,10 @@ pub(crate) fn computed_in(dtype: ScalarType) -> ScalarType {
     }
 }
 
-/// The dtype of operand `i`, which is read or written as a `C`.
+/// That operand `i`, which is of `dtype`, can be read or written as a `C`.
 #[inline]
-fn dtype<C: Lane>(iter: &TensorIter<'_>, i: usize) -> Result<ScalarType> {
-    let dtype = iter.dtype(i);
-    if dtype == C::SCALAR_TYPE || C::format(dtype).is_some() {
-        return Ok(dtype);
-    }
-    Err(not_computed_in(C::SCALAR_TYPE, i, dtype))
+fn check<C: Lane>(i: usize, dtype: ScalarType) -> Result<()> {
+    if C::format(dtype).is_some() { Ok(()) } else { Err(not_computed_in(C::SCALAR_TYPE, i, dtype)) }
 }
 
 #[cold]
@@ -59,7 +54,7 @@ fn not_computed_in(lane: ScalarType, i: usize, dtype: ScalarType) -> Error {
     Error::dtype(format!("a loop of {} over operand {i}, which is {}", lane.name(), dtype.name()))
 }
 
-/// How elements of a dtype that was [looked at](dtype) are read or written as a `C`.
+/// How elements of a dtype that was [looked at](check) are read or written as a `C`.
 fn format<C: Lane>(dtype: ScalarType) -> Format<C> {
     C::format(dtype).expect("the dtype is computed in this type")
 }
@@ -78,13 +73,18 @@ type Kernel3<'k, A, B, C, O> = &'k (dyn Fn(&[A], &[B], &[C], &mut [O]) + Sync);
 
 /// `kernel(a, out)` for blocks of every row.
 pub(crate) fn unary_blocks<A: Lane, O: Lane>(iter: &TensorIter<'_>, kernel: Kernel1<'_, A, O>) -> Result<()> {
-    check_count(iter, 1, 1)?;
-    let dtypes = [dtype::<O>(iter, 0)?, dtype::<A>(iter, 1)?];
-    for_each_row(iter, &|pointers, strides, n| {
-        let out = pointers[0];
-        let a = pointers[1];
-        let is_direct = is_direct::<O>(dtypes[0], out, strides[0], n)
-            && is_direct::<A>(dtypes[1], a, strides[1], n)
+    let dtypes = iter.dtypes::<2>(1)?;
+    let are_own = dtypes == [O::SCALAR_TYPE, A::SCALAR_TYPE];
+    if !are_own {
+        check::<O>(0, dtypes[0])?;
+        check::<A>(1, dtypes[1])?;
+    }
+    let are_plain = are_own && O::PLAIN && A::PLAIN;
+    for_each_row(iter, &|pointers: &[*mut u8; 2], strides, n| {
+        let [out, a] = *pointers;
+        let is_direct = are_plain
+            && is_direct::<O>(out, strides[0], n)
+            && is_direct::<A>(a, strides[1], n)
             && are_apart::<A, O>(a, out, n);
         if is_direct {
             // SAFETY: the row's pointer, for `n` elements of this type; nothing writes there.
@@ -104,8 +104,8 @@ pub(crate) fn unary_blocks<A: Lane, O: Lane>(iter: &TensorIter<'_>, kernel: Kern
 #[inline(never)]
 unsafe fn by_blocks_1<A: Lane, O: Lane>(
     dtypes: [ScalarType; 2],
-    pointers: &[*mut u8],
-    strides: &[i64],
+    pointers: &[*mut u8; 2],
+    strides: &[i64; 2],
     n: i64,
     kernel: Kernel1<'_, A, O>,
 ) {
@@ -131,15 +131,21 @@ pub(crate) fn binary_blocks<A: Lane, B: Lane, O: Lane>(
     iter: &TensorIter<'_>,
     kernel: Kernel2<'_, A, B, O>,
 ) -> Result<()> {
-    check_count(iter, 1, 2)?;
-    let dtypes = [dtype::<O>(iter, 0)?, dtype::<A>(iter, 1)?, dtype::<B>(iter, 2)?];
-    for_each_row(iter, &|pointers, strides, n| {
-        let out = pointers[0];
-        let (a, b) = (pointers[1], pointers[2]);
-        let is_direct = is_direct::<O>(dtypes[0], out, strides[0], n)
-            && is_direct::<A>(dtypes[1], a, strides[1], n)
+    let dtypes = iter.dtypes::<3>(1)?;
+    let are_own = dtypes == [O::SCALAR_TYPE, A::SCALAR_TYPE, B::SCALAR_TYPE];
+    if !are_own {
+        check::<O>(0, dtypes[0])?;
+        check::<A>(1, dtypes[1])?;
+        check::<B>(2, dtypes[2])?;
+    }
+    let are_plain = are_own && O::PLAIN && A::PLAIN && B::PLAIN;
+    for_each_row(iter, &|pointers: &[*mut u8; 3], strides, n| {
+        let [out, a, b] = *pointers;
+        let is_direct = are_plain
+            && is_direct::<O>(out, strides[0], n)
+            && is_direct::<A>(a, strides[1], n)
             && are_apart::<A, O>(a, out, n)
-            && is_direct::<B>(dtypes[2], b, strides[2], n)
+            && is_direct::<B>(b, strides[2], n)
             && are_apart::<B, O>(b, out, n);
         if is_direct {
             // SAFETY: the row's pointer, for `n` elements of this type; nothing writes there.
@@ -161,8 +167,8 @@ pub(crate) fn binary_blocks<A: Lane, B: Lane, O: Lane>(
 #[inline(never)]
 unsafe fn by_blocks_2<A: Lane, B: Lane, O: Lane>(
     dtypes: [ScalarType; 3],
-    pointers: &[*mut u8],
-    strides: &[i64],
+    pointers: &[*mut u8; 3],
+    strides: &[i64; 3],
     n: i64,
     kernel: Kernel2<'_, A, B, O>,
 ) {
@@ -193,17 +199,24 @@ pub(crate) fn ternary_blocks<A: Lane, B: Lane, C: Lane, O: Lane>(
     iter: &TensorIter<'_>,
     kernel: Kernel3<'_, A, B, C, O>,
 ) -> Result<()> {
-    check_count(iter, 1, 3)?;
-    let dtypes = [dtype::<O>(iter, 0)?, dtype::<A>(iter, 1)?, dtype::<B>(iter, 2)?, dtype::<C>(iter, 3)?];
-    for_each_row(iter, &|pointers, strides, n| {
-        let out = pointers[0];
-        let (a, b, c) = (pointers[1], pointers[2], pointers[3]);
-        let is_direct = is_direct::<O>(dtypes[0], out, strides[0], n)
-            && is_direct::<A>(dtypes[1], a, strides[1], n)
+    let dtypes = iter.dtypes::<4>(1)?;
+    let are_own = dtypes == [O::SCALAR_TYPE, A::SCALAR_TYPE, B::SCALAR_TYPE, C::SCALAR_TYPE];
+    if !are_own {
+        check::<O>(0, dtypes[0])?;
+        check::<A>(1, dtypes[1])?;
+        check::<B>(2, dtypes[2])?;
+        check::<C>(3, dtypes[3])?;
+    }
+    let are_plain = are_own && O::PLAIN && A::PLAIN && B::PLAIN && C::PLAIN;
+    for_each_row(iter, &|pointers: &[*mut u8; 4], strides, n| {
+        let [out, a, b, c] = *pointers;
+        let is_direct = are_plain
+            && is_direct::<O>(out, strides[0], n)
+            && is_direct::<A>(a, strides[1], n)
             && are_apart::<A, O>(a, out, n)
-            && is_direct::<B>(dtypes[2], b, strides[2], n)
+            && is_direct::<B>(b, strides[2], n)
             && are_apart::<B, O>(b, out, n)
-            && is_direct::<C>(dtypes[3], c, strides[3], n)
+            && is_direct::<C>(c, strides[3], n)
             && are_apart::<C, O>(c, out, n);
         if is_direct {
             // SAFETY: the row's pointer, for `n` elements of this type; nothing writes there.
@@ -227,8 +240,8 @@ pub(crate) fn ternary_blocks<A: Lane, B: Lane, C: Lane, O: Lane>(
 #[inline(never)]
 unsafe fn by_blocks_3<A: Lane, B: Lane, C: Lane, O: Lane>(
     dtypes: [ScalarType; 4],
-    pointers: &[*mut u8],
-    strides: &[i64],
+    pointers: &[*mut u8; 4],
+    strides: &[i64; 4],
     n: i64,
     kernel: Kernel3<'_, A, B, C, O>,
 ) {
@@ -287,11 +300,12 @@ pub(crate) fn ternary<A: Lane, B: Lane, C: Lane, O: Lane>(
 /// [`unary`], as vector code.
 #[inline]
 pub(crate) fn unary_simd<A: Lane, O: Lane>(iter: &TensorIter<'_>, f: impl Fn(A) -> O + Sync) -> Result<()> {
+    let f = &f;
     unary_blocks(iter, &|a, out| {
         simd::dispatch_for(
             out.len(),
             #[inline(always)]
-            || {
+            move || {
                 for (&a, out) in a.iter().zip(out) {
                     *out = f(a);
                 }
@@ -306,11 +320,12 @@ pub(crate) fn binary_simd<A: Lane, B: Lane, O: Lane>(
     iter: &TensorIter<'_>,
     f: impl Fn(A, B) -> O + Sync,
 ) -> Result<()> {
+    let f = &f;
     binary_blocks(iter, &|a, b, out| {
         simd::dispatch_for(
             out.len(),
             #[inline(always)]
-            || {
+            move || {
                 for ((&a, &b), out) in a.iter().zip(b).zip(out) {
                     *out = f(a, b);
                 }
@@ -325,11 +340,12 @@ pub(crate) fn ternary_simd<A: Lane, B: Lane, C: Lane, O: Lane>(
     iter: &TensorIter<'_>,
     f: impl Fn(A, B, C) -> O + Sync,
 ) -> Result<()> {
+    let f = &f;
     ternary_blocks(iter, &|a, b, c, out| {
         simd::dispatch_for(
             out.len(),
             #[inline(always)]
-            || {
+            move || {
                 for (((&a, &b), &c), out) in a.iter().zip(b).zip(c).zip(out) {
                     *out = f(a, b, c);
                 }

@@ -23,6 +23,7 @@ const FEW: usize = 4;
 /// One output and a few inputs that are walked in the order in which they lie. The output is first.
 #[derive(Debug)]
 pub(super) struct Flat<'a> {
+    /// None, unless the operands are of this kind.
     count: usize,
     numel: usize,
     dtypes: [ScalarType; FEW],
@@ -33,38 +34,32 @@ pub(super) struct Flat<'a> {
     fresh: Option<Tensor>,
 }
 
-/// Plans `iter`, which is empty, if the operands are of the simple kind. It is filled where it is, since it
-/// is large to move.
-pub(super) fn plan<'a>(
+/// Plans `iter`, which has no plan, if the operands are of the simple kind: then they count. It is filled where it is,
+/// since it is large to move. It is compiled for each number of inputs, so that there is no loop over them.
+pub(super) fn plan<'a, const INPUTS: usize>(
     iter: &mut TensorIter<'a>,
-    dests: &[Dest<'a>],
+    dest: Dest<'a>,
     inputs: &[Input<'a>],
     config: Config,
-) -> Result<bool> {
-    let [dest] = dests else { return Ok(false) };
-    let Some(first) = first_tensor(inputs) else { return Ok(false) };
-    let Some(geometry) = unchanged(first) else { return Ok(false) };
+) -> Result<()> {
+    const { assert!(INPUTS < FEW) };
+    let Ok(inputs) = <&[Input<'a>; INPUTS]>::try_from(inputs) else { return Ok(()) };
+    let Some(first) = first_tensor(inputs) else { return Ok(()) };
+    let Some(geometry) = unchanged(first) else { return Ok(()) };
     let common = first.dtype();
-    if inputs.len() >= FEW
-        || first.is_wrapped_number()
+    if first.is_wrapped_number()
         || first.has_math_bits()
         || !geometry.flags.is_non_overlapping_and_dense()
         || (config.integers_to_float && common.is_integral(true))
     {
-        return Ok(false);
+        return Ok(());
+    }
+    let flat = &mut iter.flat;
+    if !flat.read(inputs, first, geometry, config)? {
+        return Ok(());
     }
     let output_dtype = config.output_dtype.unwrap_or(common);
-    let mut flat = Flat {
-        count: inputs.len() + 1,
-        numel: geometry.numel as usize,
-        dtypes: [output_dtype; FEW],
-        given: [None; FEW],
-        number: Bytes([0; 16]),
-        fresh: None,
-    };
-    if !flat.read(inputs, first, geometry, config)? {
-        return Ok(false);
-    }
+    flat.dtypes[0] = output_dtype;
     // What is walked is what was looked at: a tensor that another thread has changed since then is not.
     match dest.given() {
         None => flat.fresh = Some(dense_like(geometry, output_dtype, first.device())?),
@@ -73,19 +68,20 @@ pub(super) fn plan<'a>(
                 flat.dtypes[0] = given.dtype();
                 flat.given[0] = Some(written);
             }
-            _ => return Ok(false),
+            _ => return Ok(()),
         },
     }
-    iter.flat = Some(flat);
+    flat.count = INPUTS + 1;
+    flat.numel = geometry.numel as usize;
     iter.outputs = 1;
     iter.numel = geometry.numel;
     iter.device = first.device();
     iter.common_dtype = common;
-    Ok(true)
+    Ok(())
 }
 
 /// A tensor that takes part in promotion.
-#[inline]
+#[inline(always)]
 fn first_tensor<'a>(inputs: &[Input<'a>]) -> Option<&'a Tensor> {
     inputs.iter().find_map(|input| match input {
         Input::Tensor(tensor) => Some(*tensor),
@@ -140,8 +136,21 @@ fn is_writable(
 }
 
 impl<'a> Flat<'a> {
+    /// None, to be filled by [`plan`].
+    #[inline(always)]
+    pub(super) fn none() -> Self {
+        Self {
+            count: 0,
+            numel: 0,
+            dtypes: [ScalarType::Float32; FEW],
+            given: [None; FEW],
+            number: Bytes([0; 16]),
+            fresh: None,
+        }
+    }
+
     /// Takes the inputs, if each is walked as `first` is and needs no cast.
-    #[inline]
+    #[inline(always)]
     fn read(
         &mut self,
         inputs: &[Input<'a>],
@@ -184,9 +193,10 @@ impl<'a> Flat<'a> {
         Ok(true)
     }
 
+    /// Those of the operands, and of nothing beyond them.
     #[inline]
-    pub(super) fn dtype(&self, i: usize) -> ScalarType {
-        self.dtypes[i]
+    pub(super) fn dtypes(&self) -> &[ScalarType; FEW] {
+        &self.dtypes
     }
 
     #[inline]
@@ -200,56 +210,68 @@ impl<'a> Flat<'a> {
         self.fresh.take().map_or_else(Made::written, Made::new)
     }
 
-    /// Calls `row` with all elements, with access to all operands: at once, or part by part if there are many.
-    pub(super) fn walk(&self, counts_writes: bool, row: Row<'_>) -> Result<()> {
-        let read = self.given[1..].iter().flatten().map(|geometry| &geometry.storage);
-        let written = self.given[0].map(|geometry| &geometry.storage);
-        if let Some(walked) = Access::with_few(read.clone(), written, counts_writes, || self.walk_locked(row))
-        {
-            return walked;
+    /// Calls `row` with all elements, with access to all operands: at once, or part by part if there are many. There are
+    /// `N` operands.
+    #[inline(always)]
+    pub(super) fn walk<const N: usize>(&self, counts_writes: bool, row: Row<'_, N>) -> Result<()> {
+        let storages: [_; N] = std::array::from_fn(|i| self.given[i].map(|geometry| &geometry.storage));
+        match Access::with_few(storages, counts_writes, || self.walk_locked(row)) {
+            Some(walked) => walked,
+            None => self.walk_late(counts_writes, row),
         }
-        let read: SmallVec<[_; FEW]> = read.collect();
+    }
+
+    /// [`walk`](Self::walk), where others have to be waited for.
+    #[cold]
+    #[inline(never)]
+    fn walk_late<const N: usize>(&self, counts_writes: bool, row: Row<'_, N>) -> Result<()> {
+        let read: SmallVec<[_; FEW]> =
+            self.given[1..].iter().flatten().map(|geometry| &geometry.storage).collect();
+        let written = self.given[0].map(|geometry| &geometry.storage);
         let options = AccessOptions { bump_version: counts_writes, host: true };
         // Held until the walk is over. A fresh output is this thread's alone.
         let _access = Access::acquire_with(&read, written.as_slice(), options)?;
         self.walk_locked(row)
     }
 
-    #[inline]
-    fn walk_locked(&self, row: Row<'_>) -> Result<()> {
+    #[inline(always)]
+    fn walk_locked<const N: usize>(&self, row: Row<'_, N>) -> Result<()> {
         // What is in no tensor is the number.
-        let mut pointers = [self.number.0.as_ptr().cast_mut(); FEW];
-        let mut strides = [0; FEW];
+        let mut first = First([self.number.0.as_ptr().cast_mut(); N]);
+        let mut strides = [0; N];
         let output = self.given[0].or_else(|| self.fresh.as_ref().and_then(unchanged));
         let output = output.expect("the output is given, or was just made");
-        let places = [Some(output), self.given[1], self.given[2], self.given[3]];
-        for (i, place) in places.into_iter().enumerate() {
-            let Some(geometry) = place else { continue };
+        for (i, (pointer, stride)) in first.0.iter_mut().zip(&mut strides).enumerate() {
+            let Some(geometry) = (if i == 0 { Some(output) } else { self.given[i] }) else { continue };
             let element = self.dtypes[i].element_size();
-            pointers[i] =
+            *pointer =
                 first_in(&geometry.storage, geometry.storage_offset as usize * element, geometry.end_bytes)?;
-            strides[i] = element as i64;
+            *stride = element as i64;
         }
-        let (first, strides) = (First(pointers), &strides[..self.count]);
         if self.numel < 2 * GRAIN_SIZE {
-            row(&first.0[..self.count], strides, self.numel as i64);
-            return Ok(());
+            row(&first.0, &strides, self.numel as i64);
+        } else {
+            in_parts(self.numel, &first, &strides, row);
         }
-        // No two threads meet: what is written is dense, and what is read is the same elements, or elsewhere.
-        let first = &first;
-        parallel_for(0..self.numel, GRAIN_SIZE, |range| {
-            let mut pointers = first.0;
-            for (pointer, stride) in pointers.iter_mut().zip(strides) {
-                *pointer = pointer.wrapping_add(range.start * *stride as usize);
-            }
-            row(&pointers[..self.count], strides, range.len() as i64);
-        });
         Ok(())
     }
 }
 
+/// Calls `row` with parts of all elements, several threads at once.
+#[inline(never)]
+fn in_parts<const N: usize>(numel: usize, first: &First<N>, strides: &[i64; N], row: Row<'_, N>) {
+    // No two threads meet: what is written is dense, and what is read is the same elements, or elsewhere.
+    parallel_for(0..numel, GRAIN_SIZE, |range| {
+        let mut pointers = first.0;
+        for (pointer, stride) in pointers.iter_mut().zip(strides) {
+            *pointer = pointer.wrapping_add(range.start * *stride as usize);
+        }
+        row(&pointers, strides, range.len() as i64);
+    });
+}
+
 /// Where the operands begin.
-struct First([*mut u8; FEW]);
+struct First<const N: usize>([*mut u8; N]);
 
 // SAFETY: pointers are only numbers here; whoever follows them answers for that.
-unsafe impl Sync for First {}
+unsafe impl<const N: usize> Sync for First<N> {}

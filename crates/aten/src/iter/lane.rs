@@ -162,13 +162,10 @@ lanes! {
     Complex<f64>, plain: true;
 }
 
-/// Whether a row of elements of `dtype` may be lent whole, as it lies.
+/// Whether a row of elements of a plain lane's own dtype may be lent whole, as it lies.
 #[inline(always)]
-pub(super) fn is_direct<C: Lane>(dtype: ScalarType, pointer: *mut u8, stride: i64, n: i64) -> bool {
-    C::PLAIN
-        && dtype == C::SCALAR_TYPE
-        && (stride == size_of::<C>() as i64 || n == 1)
-        && pointer.cast::<C>().is_aligned()
+pub(super) fn is_direct<C: Lane>(pointer: *mut u8, stride: i64, n: i64) -> bool {
+    (stride == size_of::<C>() as i64 || n == 1) && pointer.cast::<C>().is_aligned()
 }
 
 /// Whether two rows that may be lent as they lie share no bytes.

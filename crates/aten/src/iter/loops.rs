@@ -48,41 +48,24 @@ pub(crate) fn no_kernel(operator: &str, dtype: ScalarType) -> Error {
     Error::not_implemented(format!("\"{operator}\" not implemented for '{}'", dtype.c10_name()))
 }
 
-fn check<T: Element>(iter: &TensorIter<'_>, operand: usize) -> Result<()> {
-    if iter.dtype(operand) == T::SCALAR_TYPE {
+/// That operand `i`, which is of `dtype`, is one of `T`.
+fn check<T: Element>(i: usize, dtype: ScalarType) -> Result<()> {
+    if dtype == T::SCALAR_TYPE {
         return Ok(());
     }
     Err(Error::dtype(format!(
-        "a loop of {} over operand {operand}, which is {}",
+        "a loop of {} over operand {i}, which is {}",
         T::SCALAR_TYPE.name(),
-        iter.dtype(operand).name()
+        dtype.name()
     )))
-}
-
-#[inline]
-pub(super) fn check_count(iter: &TensorIter<'_>, outputs: usize, inputs: usize) -> Result<()> {
-    if iter.outputs == outputs && iter.count() == outputs + inputs {
-        return Ok(());
-    }
-    Err(wrong_count(iter, outputs, inputs))
-}
-
-#[cold]
-fn wrong_count(iter: &TensorIter<'_>, outputs: usize, inputs: usize) -> Error {
-    Error::invalid_argument(format!(
-        "a loop of {outputs} outputs and {inputs} inputs over {} and {}",
-        iter.outputs,
-        iter.count() - iter.outputs
-    ))
 }
 
 /// `out = f(a)` for every element.
 pub(crate) fn unary<A: Elem, O: Elem>(iter: &TensorIter<'_>, f: impl Fn(A) -> O + Sync) -> Result<()> {
-    check_count(iter, 1, 1)?;
-    check::<O>(iter, 0)?;
-    check::<A>(iter, 1)?;
-    for_each_row(iter, &|pointers, strides, n| {
-        let (out, a) = (pointers[0], pointers[1]);
+    let dtypes = iter.dtypes::<2>(1)?;
+    check::<O>(0, dtypes[0])?;
+    check::<A>(1, dtypes[1])?;
+    for_each_row(iter, &|&[out, a], strides: &[i64; 2], n| {
         let at = |i: isize| {
             // SAFETY: the row's element, of the input's dtype.
             let value = unsafe { A::load(a.wrapping_offset(i * strides[1] as isize)) };
@@ -98,12 +81,11 @@ pub(crate) fn binary<A: Elem, B: Elem, O: Elem>(
     iter: &TensorIter<'_>,
     f: impl Fn(A, B) -> O + Sync,
 ) -> Result<()> {
-    check_count(iter, 1, 2)?;
-    check::<O>(iter, 0)?;
-    check::<A>(iter, 1)?;
-    check::<B>(iter, 2)?;
-    for_each_row(iter, &|pointers, strides, n| {
-        let (out, a, b) = (pointers[0], pointers[1], pointers[2]);
+    let dtypes = iter.dtypes::<3>(1)?;
+    check::<O>(0, dtypes[0])?;
+    check::<A>(1, dtypes[1])?;
+    check::<B>(2, dtypes[2])?;
+    for_each_row(iter, &|&[out, a, b], strides: &[i64; 3], n| {
         for i in 0..n as isize {
             // SAFETY: the row's element, of the first input's dtype.
             let a = unsafe { A::load(a.wrapping_offset(i * strides[1] as isize)) };
@@ -120,13 +102,12 @@ pub(crate) fn ternary<A: Elem, B: Elem, C: Elem, O: Elem>(
     iter: &TensorIter<'_>,
     f: impl Fn(A, B, C) -> O + Sync,
 ) -> Result<()> {
-    check_count(iter, 1, 3)?;
-    check::<O>(iter, 0)?;
-    check::<A>(iter, 1)?;
-    check::<B>(iter, 2)?;
-    check::<C>(iter, 3)?;
-    for_each_row(iter, &|pointers, strides, n| {
-        let (out, a, b, c) = (pointers[0], pointers[1], pointers[2], pointers[3]);
+    let dtypes = iter.dtypes::<4>(1)?;
+    check::<O>(0, dtypes[0])?;
+    check::<A>(1, dtypes[1])?;
+    check::<B>(2, dtypes[2])?;
+    check::<C>(3, dtypes[3])?;
+    for_each_row(iter, &|&[out, a, b, c], strides: &[i64; 4], n| {
         for i in 0..n as isize {
             // SAFETY: the row's element, of the first input's dtype.
             let a = unsafe { A::load(a.wrapping_offset(i * strides[1] as isize)) };
@@ -179,12 +160,12 @@ pub(super) fn number_bytes(number: Scalar, dtype: ScalarType) -> Result<[u8; 16]
 /// The elements of one operand in the order of the walk, which is row-major for an iterator of that operand
 /// alone that was made to keep it.
 pub(crate) fn each<A: Elem>(iter: &TensorIter<'_>, f: impl Fn(A) + Sync) -> Result<()> {
-    check_count(iter, 0, 1)?;
-    check::<A>(iter, 0)?;
-    for_each_row(iter, &|pointers, strides, n| {
+    let [dtype] = iter.dtypes(0)?;
+    check::<A>(0, dtype)?;
+    for_each_row(iter, &|&[a], &[stride], n| {
         for i in 0..n as isize {
             // SAFETY: the row's element, of the input's dtype.
-            f(unsafe { A::load(pointers[0].wrapping_offset(i * strides[0] as isize)) });
+            f(unsafe { A::load(a.wrapping_offset(i * stride as isize)) });
         }
     })
 }

@@ -26,26 +26,24 @@ pub(crate) mod run;
 mod tests;
 
 use c10_core::{Device, ScalarType};
-use smallvec::SmallVec;
 
 pub(crate) use config::{Config, Input};
 use flat::Flat;
-use operand::Operand;
+use plan::General;
 pub(crate) use plan::{result_strides, walk_order};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::{Dest, Made};
-use crate::tensor::{Dims, Tensor};
+use crate::tensor::Tensor;
 
 /// Several tensors, walked element by element. Outputs come first.
 #[derive(Debug)]
 pub(crate) struct TensorIter<'a> {
-    /// The operands of the simple kind; there are no others then.
-    flat: Option<Flat<'a>>,
-    operands: SmallVec<[Operand<'a>; 4]>,
+    /// The operands, if they are of the simple kind.
+    flat: Flat<'a>,
+    /// The operands, if they are of any other kind.
+    general: Option<General<'a>>,
     outputs: usize,
-    /// Innermost first; adjacent dimensions that all operands walk as one are one.
-    sizes: Dims,
     numel: i64,
     device: Device,
     /// The dtype that inputs are cast to and the loop computes in.
@@ -86,10 +84,9 @@ impl<'a> TensorIter<'a> {
     #[inline(always)]
     pub(crate) fn unplanned() -> Self {
         Self {
-            flat: None,
-            operands: SmallVec::new(),
+            flat: Flat::none(),
+            general: None,
             outputs: 0,
-            sizes: Dims::new(),
             numel: 0,
             device: Device::CPU,
             common_dtype: ScalarType::Float32,
@@ -103,8 +100,14 @@ impl<'a> TensorIter<'a> {
     /// As [`new`](Self::new). It has no plan then.
     #[inline]
     pub(crate) fn plan(&mut self, dests: &[Dest<'a>], inputs: &[Input<'a>], config: Config) -> Result<()> {
-        if !flat::plan(self, dests, inputs, config)? {
-            *self = plan::plan(dests, inputs, config)?;
+        match (dests, inputs) {
+            (&[dest], [_]) => flat::plan::<1>(self, dest, inputs, config)?,
+            (&[dest], [_, _]) => flat::plan::<2>(self, dest, inputs, config)?,
+            (&[dest], [_, _, _]) => flat::plan::<3>(self, dest, inputs, config)?,
+            _ => {}
+        }
+        if self.flat.count() == 0 {
+            plan::plan(self, dests, inputs, config)?;
         }
         self.counts_writes = !config.fresh_outputs;
         Ok(())
@@ -125,16 +128,38 @@ impl<'a> TensorIter<'a> {
     /// The dtype of operand `i` as the loop sees it.
     #[inline]
     pub(crate) fn dtype(&self, i: usize) -> ScalarType {
-        match &self.flat {
-            Some(flat) => flat.dtype(i),
-            None => self.operands[i].dtype,
+        match &self.general {
+            Some(general) => general.operands[i].dtype,
+            None => self.flat.dtypes()[i],
         }
+    }
+
+    /// The dtypes of all operands, if there are `N`, and so many of them are outputs.
+    #[inline]
+    fn dtypes<const N: usize>(&self, outputs: usize) -> Result<[ScalarType; N]> {
+        if self.outputs != outputs || self.count() != N {
+            return Err(self.wrong_count(outputs, N));
+        }
+        Ok(match &self.general {
+            Some(general) => std::array::from_fn(|i| general.operands[i].dtype),
+            None => std::array::from_fn(|i| self.flat.dtypes()[i]),
+        })
+    }
+
+    #[cold]
+    fn wrong_count(&self, outputs: usize, operands: usize) -> Error {
+        Error::invalid_argument(format!(
+            "a loop of {outputs} outputs and {} inputs over {} and {}",
+            operands - outputs,
+            self.outputs,
+            self.count() - self.outputs
+        ))
     }
 
     /// How many operands there are.
     #[inline]
     fn count(&self) -> usize {
-        self.flat.as_ref().map_or(self.operands.len(), Flat::count)
+        self.general.as_ref().map_or(self.flat.count(), |general| general.operands.len())
     }
 
     /// Copies outputs to given tensors of other dtypes, and gives the first output.
@@ -146,20 +171,9 @@ impl<'a> TensorIter<'a> {
     /// [`finish`](Self::finish), of one that stays where it is. It is not to be used again.
     #[inline]
     pub(crate) fn finish_first(&mut self) -> Result<Made> {
-        if let Some(flat) = &mut self.flat {
-            return Ok(flat.finish());
+        match &mut self.general {
+            None => Ok(self.flat.finish()),
+            Some(general) => general.finish(self.outputs),
         }
-        self.finish_operands()
-    }
-
-    fn finish_operands(&mut self) -> Result<Made> {
-        if self.outputs != 1 {
-            return Ok(self.finish_each()?.swap_remove(0));
-        }
-        self.operands[0].finish()
-    }
-
-    fn finish_each(&mut self) -> Result<SmallVec<[Made; 2]>> {
-        self.operands.iter_mut().take(self.outputs).map(Operand::finish).collect()
     }
 }

@@ -9,14 +9,38 @@ use super::operand::{Operand, Source};
 use super::promote::ResultType;
 use super::{Config, Input, TensorIter, overlap};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::Dest;
+use crate::ops::{Dest, Made};
 use crate::shape;
 use crate::tensor::{Dims, New, Tensor, default_dtype};
 
 /// Strides of an operand in elements, one for each dimension of the common shape, outermost first.
 type Strides = Dims;
 
-pub(super) fn plan<'a>(dests: &[Dest<'a>], inputs: &[Input<'a>], config: Config) -> Result<TensorIter<'a>> {
+/// Operands of any kind, outputs first.
+#[derive(Debug)]
+pub(super) struct General<'a> {
+    pub(super) operands: SmallVec<[Operand<'a>; 4]>,
+    /// Innermost first; adjacent dimensions that all operands walk as one are one.
+    pub(super) sizes: Dims,
+}
+
+impl General<'_> {
+    /// What became of the first of so many outputs.
+    pub(super) fn finish(&mut self, outputs: usize) -> Result<Made> {
+        let [first, others @ ..] = &mut self.operands[..outputs] else { return Ok(Made::written()) };
+        let made = first.finish()?;
+        others.iter_mut().try_for_each(|operand| operand.finish().map(drop))?;
+        Ok(made)
+    }
+}
+
+/// Plans `iter`, which has no plan.
+pub(super) fn plan<'a>(
+    iter: &mut TensorIter<'a>,
+    dests: &[Dest<'a>],
+    inputs: &[Input<'a>],
+    config: Config,
+) -> Result<()> {
     let device = common_device(dests, inputs)?;
     let common = common_dtype(dests, inputs, config)?;
     let mut read: SmallVec<[Operand<'a>; 4]> = SmallVec::new();
@@ -41,18 +65,11 @@ pub(super) fn plan<'a>(dests: &[Dest<'a>], inputs: &[Input<'a>], config: Config)
     }
     operands.extend(read);
     strides.extend(input_strides);
-    let numel = c10_core::bytes::numel(&sizes)?;
+    iter.numel = c10_core::bytes::numel(&sizes)?;
     let sizes = coalesce(&sizes, &order, &mut operands, &strides);
-    Ok(TensorIter {
-        flat: None,
-        operands,
-        outputs: dests.len(),
-        sizes,
-        numel,
-        device,
-        common_dtype: common,
-        counts_writes: true,
-    })
+    iter.general = Some(General { operands, sizes });
+    (iter.outputs, iter.device, iter.common_dtype) = (dests.len(), device, common);
+    Ok(())
 }
 
 /// The device of all; tensors of no dimension on the CPU go with any.

@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 use super::TensorIter;
 use super::apart;
 use super::operand::{Operand, Source};
+use super::plan::General;
 use crate::error::{Error, Result};
 use crate::parallel::parallel_for;
 use crate::tensor::{Geometry, check_end};
@@ -22,30 +23,42 @@ use crate::tensor::{Geometry, check_end};
 /// How many elements are worth a thread (`at::internal::GRAIN_SIZE`).
 pub(crate) const GRAIN_SIZE: usize = 32_768;
 
-/// A pointer and a byte stride for each operand, and how many elements there are in the row.
+/// A pointer and a byte stride for each of `N` operands, and how many elements there are in the row.
 ///
 /// # Safety
 /// For whoever calls it: each pointer, moved by its stride up to `n - 1` times, is valid for an element of its
 /// operand's dtype; those of outputs for writes, and nobody else writes there or reads there meanwhile but
 /// the row itself.
-pub(super) type Row<'a> = &'a (dyn Fn(&[*mut u8], &[i64], i64) + Sync);
+pub(super) type Row<'a, const N: usize> = &'a (dyn Fn(&[*mut u8; N], &[i64; N], i64) + Sync);
 
-/// Calls `row` with every row of the innermost dimension, with access to all operands.
-pub(super) fn for_each_row(iter: &TensorIter<'_>, row: Row<'_>) -> Result<()> {
+/// Calls `row` with every row of the innermost dimension, with access to all operands, of which there are `N`.
+///
+/// It is one function for each number of operands: what has to be done for few elements is done in it.
+#[inline(never)]
+pub(super) fn for_each_row<const N: usize>(iter: &TensorIter<'_>, row: Row<'_, N>) -> Result<()> {
     if iter.numel == 0 {
         return Ok(());
     }
-    if let Some(flat) = &iter.flat {
-        return flat.walk(iter.counts_writes, row);
+    match &iter.general {
+        None => iter.flat.walk(iter.counts_writes, row),
+        Some(general) => for_each_row_of(iter, general, row),
     }
-    let (written, read) = iter.operands.split_at(iter.outputs);
-    if written.iter().all(|operand| borrowed(operand).is_none())
-        && let Some(walked) =
-            Access::with_few(read.iter().filter_map(borrowed).map(|g| &g.storage), None, false, || {
-                rows(iter, row)
-            })
-    {
-        return walked;
+}
+
+#[inline(never)]
+fn for_each_row_of<const N: usize>(
+    iter: &TensorIter<'_>,
+    general: &General<'_>,
+    row: Row<'_, N>,
+) -> Result<()> {
+    let (written, read) = general.operands.split_at(iter.outputs);
+    if iter.outputs > 0 && written.iter().all(|operand| borrowed(operand).is_none()) {
+        let read: [_; N] = std::array::from_fn(|i| {
+            general.operands.get(i).and_then(borrowed).map(|geometry| &geometry.storage)
+        });
+        if let Some(walked) = Access::with_few(read, false, || rows(iter, general, row)) {
+            return walked;
+        }
     }
     let written: SmallVec<[_; 2]> = written.iter().filter_map(borrowed).map(|g| &g.storage).collect();
     let read: SmallVec<[_; 4]> = read.iter().filter_map(borrowed).map(|g| &g.storage).collect();
@@ -55,39 +68,40 @@ pub(super) fn for_each_row(iter: &TensorIter<'_>, row: Row<'_>) -> Result<()> {
         &written,
         AccessOptions { bump_version: iter.counts_writes, host: true },
     )?;
-    rows(iter, row)
+    rows(iter, general, row)
 }
 
 /// [`for_each_row`], of storages that are locked.
-#[inline]
-fn rows(iter: &TensorIter<'_>, row: Row<'_>) -> Result<()> {
-    let mut first = First(SmallVec::new());
-    let mut inner_strides: SmallVec<[i64; 4]> = SmallVec::new();
-    for operand in &iter.operands {
-        first.0.push(first_element(operand)?);
-        inner_strides.push(operand.strides.first().copied().unwrap_or(0));
+#[inline(never)]
+fn rows<const N: usize>(iter: &TensorIter<'_>, general: &General<'_>, row: Row<'_, N>) -> Result<()> {
+    let mut first = First([std::ptr::null_mut(); N]);
+    let mut inner_strides = [0; N];
+    assert_eq!(general.operands.len(), N, "a row has all operands");
+    for (i, operand) in general.operands.iter().enumerate() {
+        first.0[i] = first_element(operand)?;
+        inner_strides[i] = operand.strides.first().copied().unwrap_or(0);
     }
     let numel = iter.numel as usize;
-    if numel < 2 * GRAIN_SIZE || !apart::threads_stay_apart(iter) {
-        walk(iter, &first, &inner_strides, 0..numel, row);
-    } else if is_crosswise(iter) {
-        let (first, inner) = (&first, iter.sizes[0] as usize);
+    if numel < 2 * GRAIN_SIZE || !apart::threads_stay_apart(general, iter.outputs) {
+        walk(general, &first, &inner_strides, 0..numel, row);
+    } else if is_crosswise(general) {
+        let (first, inner) = (&first, general.sizes[0] as usize);
         let grain = (GRAIN_SIZE / inner).max(TILE_ROWS);
-        parallel_for(0..iter.sizes[1] as usize, grain, |rows| {
-            walk_tiles(iter, first, &inner_strides, rows, row);
+        parallel_for(0..general.sizes[1] as usize, grain, |rows| {
+            walk_tiles(general, iter.outputs, first, &inner_strides, rows, row);
         });
     } else {
         let first = &first;
-        parallel_for(0..numel, GRAIN_SIZE, |range| walk(iter, first, &inner_strides, range, row));
+        parallel_for(0..numel, GRAIN_SIZE, |range| walk(general, first, &inner_strides, range, row));
     }
     Ok(())
 }
 
 /// Where the operands begin.
-struct First(SmallVec<[*mut u8; 4]>);
+struct First<const N: usize>([*mut u8; N]);
 
 // SAFETY: pointers are only numbers here; whoever follows them answers for that.
-unsafe impl Sync for First {}
+unsafe impl<const N: usize> Sync for First<N> {}
 
 /// The geometry of an operand whose storage others may have.
 fn borrowed<'s>(operand: &'s Operand<'_>) -> Option<&'s Geometry> {
@@ -127,30 +141,36 @@ fn not_of_the_host(device: c10_core::Device) -> Error {
 }
 
 /// The elements of a range in the order of the walk, row by row.
-fn walk(iter: &TensorIter<'_>, first: &First, inner_strides: &[i64], range: Range<usize>, row: Row<'_>) {
-    let inner = iter.sizes.first().map_or(1, |&size| size as usize);
-    let outer = iter.sizes.get(1..).unwrap_or(&[]);
+fn walk<const N: usize>(
+    general: &General<'_>,
+    first: &First<N>,
+    inner_strides: &[i64; N],
+    range: Range<usize>,
+    row: Row<'_, N>,
+) {
+    let inner = general.sizes.first().map_or(1, |&size| size as usize);
+    let outer = general.sizes.get(1..).unwrap_or(&[]);
     let mut index: SmallVec<[i64; 6]> = SmallVec::new();
     let mut rest = range.start / inner;
-    let mut pointers: SmallVec<[*mut u8; 4]> = first.0.clone();
+    let mut pointers = first.0;
     for (dim, &size) in outer.iter().enumerate() {
         let at = (rest % size as usize) as i64;
         rest /= size as usize;
         index.push(at);
-        advance(&mut pointers, iter, dim + 1, at);
+        advance(&mut pointers, general, dim + 1, at);
     }
     // Most rows follow each other in the second dimension.
-    let steps: SmallVec<[isize; 4]> =
-        iter.operands.iter().map(|operand| operand.strides.get(1).copied().unwrap_or(0) as isize).collect();
+    let steps: [isize; N] =
+        std::array::from_fn(|i| general.operands[i].strides.get(1).copied().unwrap_or(0) as isize);
     let mut at = range.start;
     let mut within = range.start % inner;
-    advance(&mut pointers, iter, 0, within as i64);
+    advance(&mut pointers, general, 0, within as i64);
     while at < range.end {
         let n = (inner - within).min(range.end - at);
         row(&pointers, inner_strides, n as i64);
         at += n;
         if within > 0 {
-            advance(&mut pointers, iter, 0, -(within as i64));
+            advance(&mut pointers, general, 0, -(within as i64));
             within = 0;
         }
         if let (Some(index), Some(&size)) = (index.first_mut(), outer.first())
@@ -163,10 +183,10 @@ fn walk(iter: &TensorIter<'_>, first: &First, inner_strides: &[i64], range: Rang
         for dim in 0..outer.len() {
             index[dim] += 1;
             if index[dim] < outer[dim] {
-                advance(&mut pointers, iter, dim + 1, 1);
+                advance(&mut pointers, general, dim + 1, 1);
                 break;
             }
-            advance(&mut pointers, iter, dim + 1, 1 - outer[dim]);
+            advance(&mut pointers, general, dim + 1, 1 - outer[dim]);
             index[dim] = 0;
         }
     }
@@ -178,11 +198,11 @@ const TILE_COLUMNS: usize = 256;
 
 /// Whether a walk over two dimensions takes long steps in an operand whose neighbours are in the next row: then each
 /// element is on a line of its own, and a row has more of them than caches hold until the next row needs them.
-fn is_crosswise(iter: &TensorIter<'_>) -> bool {
-    let [inner, outer] = iter.sizes[..] else { return false };
+fn is_crosswise(general: &General<'_>) -> bool {
+    let [inner, outer] = general.sizes[..] else { return false };
     inner as usize > TILE_COLUMNS / 4
         && outer as usize >= TILE_ROWS
-        && iter.operands.iter().any(|operand| crosses(&operand.strides))
+        && general.operands.iter().any(|operand| crosses(&operand.strides))
 }
 
 fn crosses(strides: &[i64]) -> bool {
@@ -204,12 +224,12 @@ struct Tile {
 
 impl Tile {
     /// Those of a walk: inputs that are crossed.
-    fn all_of(iter: &TensorIter<'_>) -> SmallVec<[Self; 2]> {
-        let inputs = iter.operands.iter().enumerate().skip(iter.outputs);
+    fn all_of(general: &General<'_>, outputs: usize) -> SmallVec<[Self; 2]> {
+        let inputs = general.operands.iter().enumerate().skip(outputs);
         let crossed = inputs.filter(|(_, operand)| crosses(&operand.strides));
         let tile = |(at, operand): (usize, &Operand<'_>)| Self {
             operand: at,
-            element: iter.dtype(at).element_size(),
+            element: operand.dtype.element_size(),
             long: operand.strides[0],
             short: operand.strides[1],
             room: Box::new([const { MaybeUninit::uninit() }; TILE_ROWS * TILE_COLUMNS]),
@@ -256,10 +276,17 @@ impl Tile {
 }
 
 /// Rows of a walk over two dimensions, tile by tile. No element depends on another.
-fn walk_tiles(iter: &TensorIter<'_>, first: &First, inner_strides: &[i64], rows: Range<usize>, row: Row<'_>) {
-    let inner = iter.sizes[0] as usize;
-    let mut tiles = Tile::all_of(iter);
-    let mut strides: SmallVec<[i64; 4]> = SmallVec::from_slice(inner_strides);
+fn walk_tiles<const N: usize>(
+    general: &General<'_>,
+    outputs: usize,
+    first: &First<N>,
+    inner_strides: &[i64; N],
+    rows: Range<usize>,
+    row: Row<'_, N>,
+) {
+    let inner = general.sizes[0] as usize;
+    let mut tiles = Tile::all_of(general, outputs);
+    let mut strides = *inner_strides;
     for tile in &tiles {
         strides[tile.operand] = tile.element as i64;
     }
@@ -267,25 +294,25 @@ fn walk_tiles(iter: &TensorIter<'_>, first: &First, inner_strides: &[i64], rows:
         let height = TILE_ROWS.min(rows.end - top);
         for left in (0..inner).step_by(TILE_COLUMNS) {
             let width = TILE_COLUMNS.min(inner - left);
-            let mut corner: SmallVec<[*mut u8; 4]> = SmallVec::from_slice(&first.0);
-            advance(&mut corner, iter, 0, left as i64);
-            advance(&mut corner, iter, 1, top as i64);
+            let mut corner = first.0;
+            advance(&mut corner, general, 0, left as i64);
+            advance(&mut corner, general, 1, top as i64);
             for tile in &mut tiles {
                 // SAFETY: the tile is within the walk, and its elements are written after this, by itself, if at all.
                 unsafe { tile.fill(corner[tile.operand], height, width) };
             }
-            let mut pointers: SmallVec<[*mut u8; 4]> = SmallVec::from_slice(&corner);
+            let mut pointers = corner;
             for at in 0..height {
                 tiles.iter_mut().for_each(|tile| pointers[tile.operand] = tile.row(at));
                 row(&pointers, &strides, width as i64);
-                advance(&mut pointers, iter, 1, 1);
+                advance(&mut pointers, general, 1, 1);
             }
         }
     }
 }
 
-fn advance(pointers: &mut [*mut u8], iter: &TensorIter<'_>, dim: usize, steps: i64) {
-    for (pointer, operand) in pointers.iter_mut().zip(&iter.operands) {
+fn advance(pointers: &mut [*mut u8], general: &General<'_>, dim: usize, steps: i64) {
+    for (pointer, operand) in pointers.iter_mut().zip(&general.operands) {
         let stride = operand.strides.get(dim).copied().unwrap_or(0);
         // Wrapping, since after the last row there is nothing to point to.
         *pointer = pointer.wrapping_offset((stride * steps) as isize);

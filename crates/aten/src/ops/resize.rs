@@ -40,7 +40,7 @@ pub(super) fn register(lib: &mut Library<'_>) -> Result<()> {
 }
 
 fn resize(x: &Tensor, size: &[i64], format: Option<MemoryFormat>) -> Result<()> {
-    if x.autograd_meta().is_some_and(|meta| meta.requires_grad()) {
+    if x.is_recorded() {
         return Err(Error::invalid_argument("cannot resize variables that require grad"));
     }
     let strides = match format {

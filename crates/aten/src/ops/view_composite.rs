@@ -4,6 +4,7 @@ use c10_core::{Device, ScalarType};
 
 use crate::dispatch::Library;
 use crate::error::{Error, ErrorKind, Result};
+use crate::ops::handles;
 use crate::shape::{self, wrap_dim};
 use crate::tensor::{DiagonalOptions, SliceOptions, SplitWithSizesOptions, Tensor};
 use crate::view::{chunk_lengths, flattened, moved, narrowed, section_lengths, unflattened};
@@ -103,6 +104,10 @@ fn flatten(x: &Tensor, start: i64, end: i64) -> Result<Tensor> {
 }
 
 fn narrow(x: &Tensor, dim: i64, start: i64, length: i64) -> Result<Tensor> {
+    // What `slice` would do, where it is the view alone.
+    if let Some(keys) = handles::SLICE_TENSOR.operator()?.keys_of_own_view(x) {
+        return Ok(x.part(|place| place.narrow(dim, start, length))?.linked_to(x, keys));
+    }
     // `slice` cuts what is beyond the end; that it is there is checked here.
     let (dim, start) = narrowed(&x.geometry().sizes, dim, start, length)?;
     x.slice_with(SliceOptions { dim: dim as i64, start: Some(start), end: Some(start + length), step: 1 })

@@ -97,7 +97,7 @@ impl Printed<'_> {
         if !is_evident {
             suffixes.push(format!("dtype=torch.{}", dtype.name()));
         }
-        if tensor.autograd_meta().is_some_and(|meta| meta.requires_grad()) {
+        if tensor.is_recorded() {
             suffixes.push("requires_grad=True".to_owned());
         }
         suffixes

@@ -12,6 +12,14 @@
     reason = "a function compiled for an instruction set is called only where it was detected"
 )]
 
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// What was [detected](InstructionSet::detected): one of those below, or 0 before that.
+static DETECTED: AtomicU8 = AtomicU8::new(0);
+const BASELINE: u8 = InstructionSet::Baseline as u8 + 1;
+const AVX2: u8 = InstructionSet::Avx2 as u8 + 1;
+const AVX512: u8 = InstructionSet::Avx512 as u8 + 1;
+
 /// The instruction sets that loops are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -28,9 +36,18 @@ impl InstructionSet {
     /// The best one that this machine has.
     #[inline]
     pub fn detected() -> Self {
+        match DETECTED.load(Ordering::Relaxed) {
+            BASELINE => Self::Baseline,
+            AVX2 => Self::Avx2,
+            AVX512 => Self::Avx512,
+            _ => Self::detect(),
+        }
+    }
+
+    #[cold]
+    fn detect() -> Self {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        {
-            // The standard library caches the answers: each is one load and a test.
+        let detected = {
             let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
             let avx512 = is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512bw")
@@ -41,9 +58,11 @@ impl InstructionSet {
                 (true, false) => Self::Avx2,
                 (false, _) => Self::Baseline,
             }
-        }
+        };
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        Self::Baseline
+        let detected = Self::Baseline;
+        DETECTED.store(detected as u8 + 1, Ordering::Relaxed);
+        detected
     }
 }
 

@@ -48,6 +48,14 @@ impl Geometry {
             ..*self
         }
     }
+
+    /// Elements that lie, from the beginning of `storage` on, as these do, which are dense. It is always part of its
+    /// caller, so that it is made where it stays.
+    #[inline(always)]
+    pub(super) fn dense_on(&self, storage: Storage, end_bytes: usize, copy: impl Fn(&Dims) -> Dims) -> Self {
+        let strided = Strided { sizes: copy(&self.sizes), strides: copy(&self.strides), storage_offset: 0 };
+        Self { storage, strided, numel: self.numel, end_bytes, flags: self.flags }
+    }
 }
 
 impl Deref for Geometry {
@@ -348,13 +356,6 @@ impl Geometry {
         Dims::fill_row_major(own, strides, sizes);
         (self.numel, self.end_bytes) = (extent.numel, extent.end_bytes);
         self.flags = Flags::of_row_major(&self.sizes, &self.strides);
-    }
-
-    /// Fills it with elements that lie, from the storage's beginning on, as those of a dense `like` do.
-    #[inline(always)]
-    pub(super) fn fill_like(&mut self, like: &Self, end_bytes: usize) {
-        (self.strided.sizes, self.strided.strides) = (like.sizes.clone(), like.strides.clone());
-        (self.numel, self.end_bytes, self.flags) = (like.numel, end_bytes, like.flags);
     }
 
     /// Elements of that extent. It is always part of its caller, so that nothing is moved twice.

@@ -69,7 +69,11 @@ pub(crate) fn dense_like(like: &Geometry, dtype: ScalarType, device: Device) -> 
     let bytes = usize::try_from(like.numel).ok().and_then(|n| n.checked_mul(dtype.element_size()));
     let bytes = bytes.ok_or_else(|| Error::new(ErrorKind::Overflow, "a tensor larger than memory can be"))?;
     let storage = new_storage(bytes, device)?;
-    Ok(Tensor::filled(storage, dtype, device, |geometry| geometry.fill_like(like, bytes)))
+    let keys = Tensor::keys_of(device);
+    if !like.is_inline() {
+        return Ok(Tensor::from_geometry(like.dense_on(storage, bytes, Dims::clone), dtype, device, keys));
+    }
+    Ok(Tensor::made_of(|| like.dense_on(storage, bytes, Dims::inline_copy), dtype, device, keys))
 }
 
 /// The device with its index, where the type has several.
@@ -101,10 +105,14 @@ const fn keys_of_backend(backend: Backend) -> DispatchKeySet {
         .union(DispatchKeySet::autograd_related(backend))
 }
 
-/// Of tensors that autograd does not follow.
+/// The keys on other devices than the host, or of tensors that autograd does not follow.
 #[cold]
-const fn keys_in_inference_mode(device: Device) -> DispatchKeySet {
-    DispatchKeySet::new(DispatchKey::new(Functionality::Dense, Backend::of(device.device_type())))
+fn other_keys(device: Device, is_inference: bool) -> DispatchKeySet {
+    let backend = Backend::of(device.device_type());
+    if is_inference {
+        return DispatchKeySet::new(DispatchKey::new(Functionality::Dense, backend));
+    }
+    keys_of_backend(backend)
 }
 
 impl Tensor {
@@ -112,10 +120,8 @@ impl Tensor {
     #[inline]
     pub(crate) fn keys_of(device: Device) -> DispatchKeySet {
         const CPU: DispatchKeySet = keys_of_backend(Backend::Cpu);
-        if is_inference_mode() {
-            return keys_in_inference_mode(device);
-        }
-        if device.is_cpu() { CPU } else { keys_of_backend(Backend::of(device.device_type())) }
+        let is_inference = is_inference_mode();
+        if device.is_cpu() && !is_inference { CPU } else { other_keys(device, is_inference) }
     }
 
     pub(crate) fn from_geometry(

@@ -22,7 +22,7 @@ mod operators;
 use std::any::Any;
 use std::fmt;
 
-use c10_core::shared::{Shared, WeakShared};
+use c10_core::shared::{Shared, SharedAny, WeakShared};
 use c10_core::{Device, MemoryFormat, ScalarType, Storage};
 
 pub use access_element::AccessElement;
@@ -216,18 +216,41 @@ impl Tensor {
         self.0.autograd_or_init(make)
     }
 
-    /// Keeps what `make` gives with a tensor that was just made: whether this is the only handle, and nothing is kept.
-    /// Cheaper than [`autograd_meta_or_init`](Self::autograd_meta_or_init), which others may call at the same time.
+    /// What made the tensor, and as which of its results, if an autograd crate has [said so](Self::set_made_by). It
+    /// counts while there is no [`autograd_meta`](Self::autograd_meta).
     #[inline]
-    pub fn set_autograd_meta(&mut self, make: impl FnOnce() -> Box<dyn AutogradMeta>) -> bool {
-        Shared::get_mut(&mut self.0).is_some_and(|this| this.set_autograd(make))
+    pub fn made_by(&self) -> Option<(&SharedAny, u32)> {
+        self.0.made_by()
     }
 
-    /// Whether an autograd crate keeps anything with the tensor or with what it is a view of. Of a call where no tensor
-    /// is followed no gradient can be wanted.
+    /// Says what made a tensor that was just made.
+    ///
+    /// # Errors
+    /// It is given back if this is not the only handle, or something was said or is kept already.
+    #[inline]
+    pub fn set_made_by(&mut self, node: SharedAny, output: u32) -> Result<(), SharedAny> {
+        match Shared::get_mut(&mut self.0) {
+            Some(this) => this.set_made_by(node, output),
+            None => Err(node),
+        }
+    }
+
+    /// Whether an autograd crate follows the tensor: it made it, or keeps anything with it.
+    #[inline]
+    fn has_autograd(&self) -> bool {
+        self.made_by().is_some() || self.autograd_meta().is_some()
+    }
+
+    /// Whether an autograd crate follows the tensor or what it is a view of. Of a call where no tensor is followed no
+    /// gradient can be wanted.
     #[inline]
     pub fn is_followed(&self) -> bool {
-        self.autograd_meta().is_some() || self.view_base().is_some_and(|base| base.autograd_meta().is_some())
+        self.has_autograd() || self.view_base().is_some_and(Self::has_autograd)
+    }
+
+    /// Whether operators on the tensor are to be recorded, whatever it is a view of.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.autograd_meta().map_or_else(|| self.made_by().is_some(), |own| own.requires_grad())
     }
 
     /// The tensor that this one is a view of, and is no view itself, if an autograd crate has

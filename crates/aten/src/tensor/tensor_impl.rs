@@ -1,8 +1,8 @@
 //! [`TensorImpl`]: what all handles of one tensor share (`c10::TensorImpl`).
 //!
 //! Who may touch what:
-//! - `dtype`, `device`, `keys`, `is_wrapped_number`, `view_*` never change once there are two
-//!   handles.
+//! - `dtype`, `device`, `keys`, `is_wrapped_number`, `made_by`, `output`, `view_*` never change once
+//!   there are two handles.
 //! - `first` is the geometry that the tensor was made with. It never changes either, so that it is read with
 //!   no lock. The first change (`resize_`, `set_`, `transpose_` and kin) puts a copy in `Rare::changed`, and from
 //!   then on that one counts, under its lock: the *geometry lock*. It is taken before any access to a
@@ -17,6 +17,7 @@
 use std::any::Any;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use c10_core::shared::SharedAny;
 use c10_core::{Device, ScalarType};
 
 use super::Tensor;
@@ -27,9 +28,10 @@ use crate::error::Result;
 
 pub(crate) struct TensorImpl {
     first: Geometry,
-    /// What an autograd crate gave the tensor when it was just made, and nobody could meet it: a `OnceLock` takes two
-    /// atomic operations to fill.
-    autograd: Option<Box<dyn AutogradMeta>>,
+    /// What made the tensor, if an autograd crate said so when it was just made, and nobody could meet it.
+    made_by: Option<SharedAny>,
+    /// As which of its results.
+    output: u32,
     /// Shared with nobody: the end of an `Arc` is a call out of the way, that of a `Box` is in it.
     rare: OnceLock<Arc<Rare>>,
     pub(super) keys: DispatchKeySet,
@@ -48,7 +50,7 @@ pub(crate) struct TensorImpl {
 #[derive(Default)]
 struct Rare {
     changed: OnceLock<RwLock<Geometry>>,
-    /// What an autograd crate keeps with the tensor, given later than when it was made.
+    /// What an autograd crate keeps with the tensor.
     autograd: OnceLock<Box<dyn AutogradMeta>>,
     backend_data: OnceLock<Box<dyn Any + Send + Sync>>,
 }
@@ -63,7 +65,8 @@ impl TensorImpl {
     pub(super) fn new(geometry: Geometry, dtype: ScalarType, device: Device, keys: DispatchKeySet) -> Self {
         Self {
             first: geometry,
-            autograd: None,
+            made_by: None,
+            output: 0,
             rare: OnceLock::new(),
             keys,
             device,
@@ -134,29 +137,28 @@ impl TensorImpl {
         self.first.storage.unique_bytes()
     }
 
-    /// Fills the place of the autograd crate, if it is empty.
+    /// Says what made the tensor, unless anything is known of that.
     #[inline]
-    pub(super) fn set_autograd(&mut self, make: impl FnOnce() -> Box<dyn AutogradMeta>) -> bool {
-        let is_empty = self.autograd().is_none();
-        if is_empty {
-            self.autograd = Some(make());
+    pub(super) fn set_made_by(&mut self, node: SharedAny, output: u32) -> std::result::Result<(), SharedAny> {
+        if self.made_by.is_some() || self.autograd().is_some() {
+            return Err(node);
         }
-        is_empty
+        (self.made_by, self.output) = (Some(node), output);
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn made_by(&self) -> Option<(&SharedAny, u32)> {
+        Some((self.made_by.as_ref()?, self.output))
     }
 
     #[inline]
     pub(crate) fn autograd(&self) -> Option<&dyn AutogradMeta> {
-        match &self.autograd {
-            Some(first) => Some(&**first),
-            None => self.rare.get()?.autograd.get().map(|later| &**later),
-        }
+        self.rare.get()?.autograd.get().map(|autograd| &**autograd)
     }
 
     pub(crate) fn autograd_or_init(&self, make: impl FnOnce() -> Box<dyn AutogradMeta>) -> &dyn AutogradMeta {
-        match &self.autograd {
-            Some(first) => &**first,
-            None => &**self.rare().autograd.get_or_init(make),
-        }
+        &**self.rare().autograd.get_or_init(make)
     }
 
     pub(crate) fn backend_data(&self) -> Option<&(dyn Any + Send + Sync)> {

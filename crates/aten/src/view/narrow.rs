@@ -28,6 +28,7 @@ impl Strided {
     }
 
     /// `narrow`: `length` places from `start`, which must be there.
+    #[inline(always)]
     pub(crate) fn narrow(&mut self, dim: i64, start: i64, length: i64) -> Result<()> {
         let (dim, start) = narrowed(&self.sizes, dim, start, length)?;
         self.advance(start, dim)?;

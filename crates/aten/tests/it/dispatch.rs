@@ -11,6 +11,7 @@ use aten::dispatch::{
 };
 use aten::tensor::AutogradMeta;
 use aten::{ErrorKind, Result, Tensor};
+use c10_core::shared::Shared;
 use proptest::prelude::*;
 
 /// A kernel that returns its argument, and has a name.
@@ -361,6 +362,22 @@ impl Log {
     }
 }
 
+/// `narrow` is a `slice`, and makes the view itself only where `slice` would do nothing else.
+#[test]
+fn a_narrow_is_seen_by_who_stands_before_slices() {
+    let (dispatcher, log) = (Dispatcher::global(), Log::default());
+    let x = Tensor::zeros(&[4, 6], c10_core::ScalarType::Float32).unwrap();
+    let narrow = || x.narrow(0, 1, 2).unwrap();
+    let alone = narrow();
+    let mut library = Library::fragment(dispatcher, "aten");
+    library.impl_kernel("slice.Tensor", &[DispatchKey::Tracer], log.around(DispatchKey::Tracer)).unwrap();
+    assert!(alone.is_alias_of(&narrow()) && log.take().is_empty());
+    let seen = IncludeDispatchKeyGuard::scope(DispatchKey::Tracer.into(), narrow);
+    assert_eq!(log.take(), ["Tracer"]);
+    assert_eq!((seen.sizes(), seen.strides(), seen.storage_offset()), (alone.sizes(), alone.strides(), 6));
+    assert!(x.narrow(0, 3, 2).is_err() && x.narrow(0, 5, 0).is_err() && x.narrow(2, 0, 1).is_err());
+}
+
 #[test]
 fn a_call_goes_down_the_keys() {
     let (dispatcher, log) = (Dispatcher::new(), Log::default());
@@ -655,6 +672,27 @@ fn followed() -> Tensor {
     tensor
 }
 
+/// Of a tensor that was said to be this result of something.
+fn made_by(output: u32) -> Tensor {
+    let mut tensor = one();
+    tensor.set_made_by(Shared::new(|| "node").into_any(), output).unwrap();
+    tensor
+}
+
+#[test]
+fn what_made_a_tensor_is_said_once_while_nobody_has_it() {
+    let node = || Shared::new(|| "other").into_any();
+    let mut made = made_by(3);
+    let (own, output) = made.made_by().unwrap();
+    assert_eq!((*own.downcast::<&str>().unwrap(), output), ("node", 3));
+    assert_eq!(*made.set_made_by(node(), 0).unwrap_err().downcast::<&str>().unwrap(), "other");
+    assert_eq!(made.made_by().map(|(_, output)| output), Some(3));
+    let (mut own, mut kept) = (one(), followed());
+    let shared = own.clone();
+    assert!(own.set_made_by(node(), 0).is_err() && kept.set_made_by(node(), 0).is_err());
+    assert!(!shared.is_followed() && kept.made_by().is_none());
+}
+
 /// Notes which calls come by, and whose results are marked.
 struct Follows<const MARKS: bool>(Log);
 
@@ -717,6 +755,7 @@ fn calls_that_nobody_follows_are_led_past_kernels_that_follow() {
     assert_eq!(call(&plain, Some(&of_concern), &[]), ["before", "keys below"]);
     assert_eq!(call(&plain, None, &[plain.clone(), of_concern.clone()]), ["before", "keys below"]);
     assert_eq!(call(&view_of_followed, None, &[]), ["before", "keys below"]);
+    assert_eq!(call(&made_by(3), None, &[]), ["before", "keys below"]);
 
     // The kernel below does not link views: those that nobody follows are marked all the same.
     VIEW.call(&plain).unwrap();

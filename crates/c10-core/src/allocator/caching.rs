@@ -262,6 +262,8 @@ impl Books {
         })
     }
 
+    // Not part of the deleter, which small blocks go through too.
+    #[inline(never)]
     fn give_back(&'static self, block: SystemBlock) {
         if is_observed() {
             // Before anybody else can be given the block, so that an observer hears of the free first.

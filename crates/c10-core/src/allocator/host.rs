@@ -109,7 +109,7 @@ unsafe impl Allocator for HostAllocator {
     #[inline]
     fn allocate(&self, bytes: usize) -> Result<DataPtr> {
         if bytes > SMALL_BYTES {
-            return LARGE.allocate(bytes);
+            return allocate_large(bytes);
         }
         if bytes == 0 {
             return Ok(DataPtr::null(Device::CPU));
@@ -135,6 +135,12 @@ unsafe impl Allocator for HostAllocator {
     fn raw_deleter(&self) -> Option<Deleter> {
         Some(&FREE)
     }
+}
+
+/// Not part of the way of small blocks, which is short.
+#[inline(never)]
+fn allocate_large(bytes: usize) -> Result<DataPtr> {
+    LARGE.allocate(bytes)
 }
 
 /// Takes back a small block, on whatever thread.

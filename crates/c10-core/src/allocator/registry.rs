@@ -36,6 +36,7 @@ pub fn set_allocator(device_type: DeviceType, allocator: Arc<dyn Allocator>, pri
 ///
 /// # Errors
 /// [`ErrorKind::DeviceUnavailable`] when none was set.
+#[inline]
 pub fn get_allocator(device_type: DeviceType) -> Result<&'static Arc<dyn Allocator>> {
     DEVICE.get(device_type)
 }

@@ -128,6 +128,7 @@ impl SystemBlock {
     }
 
     /// Gives the memory back to the system.
+    #[inline(never)]
     pub(super) fn free(self) {
         // SAFETY: as in `owner`.
         let offset = unsafe { (*self.header().as_ptr()).offset };

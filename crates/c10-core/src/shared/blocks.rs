@@ -37,23 +37,24 @@ thread_local! {
         const { Shelves([const { Shelf { first: Cell::new(None), len: Cell::new(0) } }; SIZES]) };
 }
 
-/// The layout of blocks for a `T`, and their shelf if they are kept.
-const fn place<T>() -> (Layout, Option<usize>) {
-    let units = size_of::<T>().div_ceil(UNIT);
-    if align_of::<T>() <= UNIT && units > 0 && units < SIZES {
+/// The layout of blocks for values of this one, and their shelf if they are kept.
+#[inline(always)]
+const fn place(value: Layout) -> (Layout, Option<usize>) {
+    let units = value.size().div_ceil(UNIT);
+    if value.align() <= UNIT && units > 0 && units < SIZES {
         // It cannot fail: the size is small, and the alignment a power of two.
         if let Ok(layout) = Layout::from_size_align(units * UNIT, UNIT) {
             return (layout, Some(units));
         }
     }
-    (Layout::new::<T>(), None)
+    (value, None)
 }
 
 /// A block for a `T`, uninitialised.
 #[inline(always)]
 pub(super) fn take<T>() -> NonNull<T> {
     const { assert!(size_of::<T>() > 0) };
-    let (layout, shelf) = const { place::<T>() };
+    let (layout, shelf) = const { place(Layout::new::<T>()) };
     let kept = shelf.and_then(|shelf| SHELVES.try_with(|shelves| shelves.0[shelf].take()).ok().flatten());
     match kept {
         Some(block) => block.cast(),
@@ -64,11 +65,10 @@ pub(super) fn take<T>() -> NonNull<T> {
 /// Takes a block back.
 ///
 /// # Safety
-/// It came from [`take`] for the same `T`, and nobody uses it any more.
+/// It came from [`take`] for a type of this layout, and nobody uses it any more.
 #[inline(always)]
-pub(super) unsafe fn put<T>(block: NonNull<T>) {
-    let (layout, shelf) = const { place::<T>() };
-    let block = block.cast::<u8>();
+pub(super) unsafe fn put(block: NonNull<u8>, value: Layout) {
+    let (layout, shelf) = place(value);
     // Without shelves the thread is at its end.
     let is_kept = shelf.is_some_and(|shelf| {
         // SAFETY: a block of that shelf's size that nobody uses.

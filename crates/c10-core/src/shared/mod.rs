@@ -9,9 +9,9 @@
 //! one of either kind: then nobody else can come by, and the value ends with no atomic change of the counts at all.
 //!
 //! Who may touch what:
-//! - C1 the lower half of `counts` is the number of [`Shared`] handles. The value is dropped by whoever takes it to
-//!   zero, or finds the counts `SOLE`, once.
-//! - C2 the upper half is the number of [`WeakShared`] handles, and one for all strong ones together; the block is
+//! - C1 the upper half of `counts` is the number of [`Shared`] handles less one. The value is dropped by whoever takes
+//!   it below zero, or finds the counts `SOLE`, once.
+//! - C2 the lower half is the number of [`WeakShared`] handles, and one for all strong ones together; the block is
 //!   freed by whoever takes it to zero, or found `SOLE`.
 //! - C3 a weak handle becomes a strong one only while there is a strong one.
 
@@ -19,8 +19,11 @@ mod blocks;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+use std::alloc::Layout;
+use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::process::abort;
@@ -28,12 +31,17 @@ use std::ptr::{self, NonNull};
 
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 
+// Note [Counts in a sign]
+// Of the number of strong handles two things are asked with every change: whether it is too large, and whether it is
+// none. Less one, and in the upper half, either is the sign of the whole word after the change, which the processor
+// says of the change itself: the old counts need not be fetched.
+
 /// A strong handle, as it counts.
-const STRONG: u64 = 1;
+const STRONG: u64 = 1 << 32;
 /// A weak handle, or all strong ones together.
-const WEAK: u64 = 1 << 32;
+const WEAK: u64 = 1;
 /// There is one strong handle, and no weak one.
-const SOLE: u64 = STRONG + WEAK;
+const SOLE: u64 = WEAK;
 /// More handles of a kind are not in use: they were leaked.
 const MOST: u64 = i32::MAX as u64;
 
@@ -48,7 +56,7 @@ const MOST: u64 = i32::MAX as u64;
 /// drop((one, other));
 /// assert!(weak.upgrade().is_none());
 /// ```
-pub struct Shared<T> {
+pub struct Shared<T: ?Sized> {
     block: NonNull<Block<T>>,
     owns: PhantomData<Block<T>>,
 }
@@ -59,23 +67,23 @@ pub struct WeakShared<T> {
     owns: PhantomData<Block<T>>,
 }
 
-struct Block<T> {
+struct Block<T: ?Sized> {
     counts: AtomicU64,
     value: T,
 }
 
 // SAFETY: handles on all threads reach the value by `&T`, and any of them may drop it.
-unsafe impl<T: Send + Sync> Send for Shared<T> {}
+unsafe impl<T: Send + Sync + ?Sized> Send for Shared<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for Shared<T> {}
+unsafe impl<T: Send + Sync + ?Sized> Sync for Shared<T> {}
 // SAFETY: as above; it may become a strong handle.
 unsafe impl<T: Send + Sync> Send for WeakShared<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for WeakShared<T> {}
 
 // As for `Arc`.
-impl<T: RefUnwindSafe> UnwindSafe for Shared<T> {}
-impl<T: RefUnwindSafe> RefUnwindSafe for Shared<T> {}
+impl<T: RefUnwindSafe + ?Sized> UnwindSafe for Shared<T> {}
+impl<T: RefUnwindSafe + ?Sized> RefUnwindSafe for Shared<T> {}
 impl<T: RefUnwindSafe> UnwindSafe for WeakShared<T> {}
 impl<T: RefUnwindSafe> RefUnwindSafe for WeakShared<T> {}
 
@@ -109,6 +117,35 @@ impl<T> Shared<T> {
         (Self { block, owns: PhantomData }, result)
     }
 
+    /// A weak handle.
+    pub fn downgrade(this: &Self) -> WeakShared<T> {
+        check(weak(this.counts().fetch_add(WEAK, Ordering::Relaxed)));
+        WeakShared { block: this.block, owns: PhantomData }
+    }
+}
+
+/// A value of which only those who made it know the type.
+pub type SharedAny = Shared<dyn Any + Send + Sync>;
+
+impl<T: Any + Send + Sync> Shared<T> {
+    /// The handle, for those who need not know the type.
+    #[inline]
+    pub fn into_any(self) -> SharedAny {
+        Shared { block: ManuallyDrop::new(self).block, owns: PhantomData }
+    }
+}
+
+impl SharedAny {
+    /// Another handle, if the value is a `T`.
+    #[inline]
+    pub fn downcast<T: Any + Send + Sync>(&self) -> Option<Shared<T>> {
+        let own = (**self).is::<T>().then(|| ManuallyDrop::new(self.clone()))?;
+        // The block was one for a `T` when the handle forgot its type.
+        Some(Shared { block: own.block.cast(), owns: PhantomData })
+    }
+}
+
+impl<T: ?Sized> Shared<T> {
     /// The value, if this is the only handle on it, weak ones too.
     #[inline]
     pub fn get_mut(this: &mut Self) -> Option<&mut T> {
@@ -122,7 +159,7 @@ impl<T> Shared<T> {
     /// Whether two handles are on one value.
     #[inline]
     pub fn ptr_eq(this: &Self, other: &Self) -> bool {
-        ptr::eq(this.block.as_ptr(), other.block.as_ptr())
+        ptr::addr_eq(this.block.as_ptr(), other.block.as_ptr())
     }
 
     /// How many strong handles there are. Stale at once if others clone or drop theirs.
@@ -133,12 +170,6 @@ impl<T> Shared<T> {
     /// How many weak handles there are. Stale at once if others clone or drop theirs.
     pub fn weak_count(this: &Self) -> usize {
         weak(this.counts().load(Ordering::Relaxed)) as usize - 1
-    }
-
-    /// A weak handle.
-    pub fn downgrade(this: &Self) -> WeakShared<T> {
-        check(weak(this.counts().fetch_add(WEAK, Ordering::Relaxed)));
-        WeakShared { block: this.block, owns: PhantomData }
     }
 
     #[inline]
@@ -160,6 +191,8 @@ impl<T> Shared<T> {
     /// the handle any more.
     #[inline(never)]
     unsafe fn end(&mut self, is_sole: bool) {
+        // SAFETY: the value has not ended yet.
+        let layout = Layout::for_value(unsafe { self.block.as_ref() });
         // SAFETY: the block is freed at the end of this at the earliest.
         let value = unsafe { &raw mut (*self.block.as_ptr()).value };
         // SAFETY: the caller's, and C3: nobody reaches the value any more, which was not dropped before.
@@ -169,19 +202,26 @@ impl<T> Shared<T> {
         if is_sole || weak(counts.fetch_sub(WEAK, Ordering::Release)) == 1 {
             fence(Ordering::Acquire);
             // SAFETY: there is no handle of either kind, and the value is dropped.
-            unsafe { blocks::put(self.block) };
+            unsafe { blocks::put(self.block.cast(), layout) };
         }
     }
 }
 
 #[inline]
 const fn strong(counts: u64) -> u64 {
-    counts % WEAK
+    (counts / STRONG + 1) % STRONG
 }
 
 #[inline]
 const fn weak(counts: u64) -> u64 {
-    counts / WEAK
+    counts % STRONG
+}
+
+/// Adds `change` strong handles, as they count, and says whether that left too many or none. See Note [Counts in a
+/// sign]; what is compared is written in the way in which the compiler sees it.
+#[inline(always)]
+fn change_strong(counts: &AtomicU64, change: u64, ordering: Ordering) -> bool {
+    (counts.fetch_add(change, ordering).wrapping_add(change) as i64) < 0
 }
 
 /// Ends the process before a count of handles runs into the other.
@@ -192,15 +232,17 @@ fn check(count: u64) {
     }
 }
 
-impl<T> Clone for Shared<T> {
+impl<T: ?Sized> Clone for Shared<T> {
     #[inline]
     fn clone(&self) -> Self {
-        check(strong(self.counts().fetch_add(STRONG, Ordering::Relaxed)));
+        if change_strong(self.counts(), STRONG, Ordering::Relaxed) {
+            abort();
+        }
         Self { block: self.block, owns: PhantomData }
     }
 }
 
-impl<T> Deref for Shared<T> {
+impl<T: ?Sized> Deref for Shared<T> {
     type Target = T;
 
     #[inline]
@@ -209,12 +251,12 @@ impl<T> Deref for Shared<T> {
     }
 }
 
-impl<T> Drop for Shared<T> {
+impl<T: ?Sized> Drop for Shared<T> {
     #[inline]
     fn drop(&mut self) {
         let counts = self.counts();
         let is_sole = counts.load(Ordering::Relaxed) == SOLE;
-        if is_sole || strong(counts.fetch_sub(STRONG, Ordering::Release)) == 1 {
+        if is_sole || change_strong(counts, STRONG.wrapping_neg(), Ordering::Release) {
             fence(Ordering::Acquire);
             // SAFETY: this is the only handle, or took the count to zero.
             unsafe { self.end(is_sole) };
@@ -261,12 +303,12 @@ impl<T> Drop for WeakShared<T> {
             fence(Ordering::Acquire);
             // SAFETY: the strong handles have given up their share, so that the value has ended, and this was the
             // last weak one.
-            unsafe { blocks::put(self.block) };
+            unsafe { blocks::put(self.block.cast(), Layout::new::<Block<T>>()) };
         }
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Shared<T> {
+impl<T: fmt::Debug + ?Sized> fmt::Debug for Shared<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }

@@ -94,3 +94,24 @@ fn threads_share_and_end_values() {
     assert_eq!(ended.load(Ordering::Relaxed), ROUNDS);
     assert!(upgraded.load(Ordering::Relaxed) <= ROUNDS * THREADS);
 }
+
+#[test]
+fn a_handle_may_forget_the_type_of_its_value() {
+    let ended = Box::leak(Box::new(AtomicUsize::new(0)));
+    let one = Shared::new(|| Counted(ended, [7; 20]));
+    let place = std::ptr::from_ref(&*one).addr();
+    let (weak, any) = (Shared::downgrade(&one), one.into_any());
+    assert!(any.downcast::<[u64; 20]>().is_none());
+    assert_eq!(Shared::strong_count(&any), 1);
+    let again = any.downcast::<Counted<'static>>().unwrap();
+    assert_eq!((std::ptr::from_ref(&*again).addr(), again.1), (place, [7; 20]));
+    drop(again);
+    drop(any.clone());
+    assert_eq!((ended.load(Ordering::Relaxed), weak.strong_count()), (0, 1));
+    // The value ends with a handle that does not know its type, its block with the weak one.
+    drop(any);
+    assert_eq!((ended.load(Ordering::Relaxed), weak.upgrade().is_none()), (1, true));
+    drop(weak);
+    drop(Shared::new(|| Counted(ended, [8; 20])).into_any());
+    assert_eq!(ended.load(Ordering::Relaxed), 2);
+}

@@ -18,6 +18,9 @@ static FORMULA: Formula = Formula {
     name: "FillingBackward0",
     targets: &[Target { argument: 0, is_list: false }],
     saves: &[Save { of: Of::Argument(1), keep: Keep::Tensor, users: 1 }],
+    has_list: false,
+    saves_tensors: true,
+    saves_results: false,
     non_differentiable: 0,
     fills_arguments: true,
     backward: |c: &mut Backward<'_>| {

@@ -10,12 +10,12 @@ use smallvec::SmallVec;
 use super::buffer::Held;
 use super::call::{Call, Level};
 use super::carried::Carried;
-use super::ready::{Ready, Turn};
+use super::ready::{Ready, Role, Turn};
 use super::task::{GraphTask, Offer, Wanted};
 use super::{shared, streams, unwanted, validate, worker};
 use crate::accumulate::AccumulateGrad;
 use crate::anomaly;
-use crate::gradients::Gradients;
+use crate::gradients::{Gradients, give_up};
 use crate::hooks;
 use crate::meta::meta_or_init;
 use crate::mode::GradModeGuard;
@@ -40,6 +40,10 @@ pub(super) trait Access<'g> {
 
     /// Puts a node in its queue.
     fn push(&mut self, node: &'g Node, turn: Turn) -> Result<()>;
+
+    /// Whether a node, which a gradient is there for, waits for no other and comes before all that is ready: see
+    /// Note [Chains].
+    fn runs_next(&self, node: &Node) -> bool;
 
     /// Whether nodes keep what they saved.
     fn keeps_graph(&self) -> bool;
@@ -104,8 +108,9 @@ struct Local<'g> {
 impl<'g> Local<'g> {
     fn run(mut self, roots: &'g [Edge], gradients: SmallVec<[Option<Tensor>; 1]>) -> Result<GraphTask> {
         seed(&mut self, roots, gradients)?;
+        let mut flow = Flow::default();
         while let Some(Ready { node, turn }) = self.next.take().or_else(|| self.ready.pop()) {
-            step(&mut self, node, turn)?;
+            step(&mut self, node, turn, &mut flow)?;
         }
         Ok(self.task)
     }
@@ -127,6 +132,16 @@ impl<'g> Access<'g> for Local<'g> {
             None => self.ready.push(ready),
         }
         Ok(())
+    }
+
+    #[inline]
+    fn runs_next(&self, node: &Node) -> bool {
+        // All nodes that alone wait for a gradient are needed, and none of their gradients is a result. Those of the host
+        // have no streams.
+        self.task.waits_for_one(node)
+            && node.num_inputs() == 1
+            && self.next.is_none()
+            && self.ready.peek().is_none_or(|greatest| greatest.node.sequence() < node.sequence())
     }
 
     #[inline]
@@ -165,43 +180,74 @@ fn deliver<'g>(
     }
 }
 
-/// Runs one node, and passes on what it gave.
-pub(super) fn step<'g>(task: &mut impl Access<'g>, node: &'g Node, turn: Turn) -> Result<()> {
+/// The gradients that the node which runs takes, and those that it gives: the same places for one node after another.
+#[derive(Debug, Default)]
+pub(super) struct Flow {
+    taken: Gradients,
+    given: Gradients,
+}
+
+// Note [Chains]
+// A node that waits for one gradient alone, and that will be the next to run, is run as soon as that gradient is there:
+// what one node gave is what the next one takes, and goes through no queue.
+
+/// Runs one node, and those that follow it in a chain, and passes on what the last of them gave.
+pub(super) fn step<'g>(
+    task: &mut impl Access<'g>,
+    mut node: &'g Node,
+    turn: Turn,
+    flow: &mut Flow,
+) -> Result<()> {
     let Turn { buffer, role, .. } = turn;
     let stream = node.stream();
     let _current = stream.map(StreamGuard::new).transpose()?;
-    let mut gradients = buffer.hand_over(stream)?;
-    // Gradients that are results are as they came, unless the node only stands for the tensor.
-    if !role.is_needed {
-        run_tensor_hooks(node, &mut gradients)?;
+    flow.taken = buffer.hand_over(stream)?;
+    if role.is_captured || !role.is_needed {
+        capture(task, node, role, &mut flow.taken)?;
+        if !role.is_needed {
+            return Ok(());
+        }
     }
-    if role.is_captured {
-        task.with(|task| {
-            for capture in task.captures_of(node) {
-                let gradient = &gradients[capture.input];
-                task.captured[capture.result].clone_from(gradient);
-                task.leaves.extend(stream.map(|stream| (stream, gradient.clone())));
-            }
-        });
-    }
-    if !role.is_needed {
-        return Ok(());
-    }
-    let unwanted = task.with(|task| task.unwanted_of(node));
-    let mut given = {
+    loop {
+        let unwanted = task.with(|task| task.unwanted_of(node));
         let _unwanted = (unwanted != 0).then(|| unwanted::enter(node, unwanted));
-        run_node(node, gradients, task.keeps_graph())?
-    };
+        run_node(node, flow, task.keeps_graph())?;
+        match node.next_functions() {
+            // See Note [Chains].
+            [Some(edge)] if task.runs_next(&edge.node) => {
+                std::mem::swap(&mut flow.taken, &mut flow.given);
+                node = &edge.node;
+            }
+            _ => break,
+        }
+    }
     if let Some(stream) = stream
         && let Some(leaf) = leaf_of(node)
     {
         let gradient = meta_or_init(leaf).state().grad.clone();
         task.with(|task| task.leaves.push((stream, gradient)));
     }
-    for (edge, gradient) in node.next_functions().iter().zip(&mut given) {
+    for (edge, gradient) in node.next_functions().iter().zip(&mut flow.given) {
         if let Some(edge) = edge {
             deliver(task, edge, gradient.take(), stream)?;
         }
+    }
+    Ok(())
+}
+
+/// Keeps gradients that are results: as they came, unless the node only stands for the tensor.
+fn capture<'g>(task: &mut impl Access<'g>, node: &Node, role: Role, gradients: &mut Gradients) -> Result<()> {
+    if !role.is_needed {
+        run_tensor_hooks(node, gradients)?;
+    }
+    if role.is_captured {
+        task.with(|task| {
+            for capture in task.captures_of(node) {
+                let gradient = &gradients[capture.input];
+                task.captured[capture.result].clone_from(gradient);
+                task.leaves.extend(node.stream().map(|stream| (stream, gradient.clone())));
+            }
+        });
     }
     Ok(())
 }
@@ -228,31 +274,39 @@ fn run_tensor_hooks(node: &Node, gradients: &mut Gradients) -> Result<()> {
     node.hooks().map_or(Ok(()), |hooks| hooks.run_tensor_hooks(gradients))
 }
 
-/// Hooks, the node itself, a check of what it gave, hooks.
+/// The node itself, and a check of what it gave. What it took is given up.
 #[inline]
-fn run_node(node: &Node, mut gradients: Gradients, keep: bool) -> Result<Gradients> {
-    run_tensor_hooks(node, &mut gradients)?;
+fn run_node(node: &Node, flow: &mut Flow, keep: bool) -> Result<()> {
+    if node.hooks().is_some() || node.sequence() == FIRST_IN_LINE || anomaly::is_enabled() {
+        return run_watched(node, flow, keep);
+    }
+    node.apply(&mut flow.taken, keep, &mut flow.given)?;
+    give_up(&mut flow.taken);
+    validate::outputs(node, &mut flow.given)
+}
+
+/// Hooks, the node itself, a check of what it gave, hooks.
+#[inline(never)]
+fn run_watched(node: &Node, Flow { taken, given }: &mut Flow, keep: bool) -> Result<()> {
+    run_tensor_hooks(node, taken)?;
     if let Some(hooks) = node.hooks() {
-        hooks.before(&mut gradients)?;
+        hooks.before(taken)?;
     }
     let post = node.hooks().filter(|hooks| hooks.has_post());
-    let taken = post.map(|_| gradients.clone());
-    let result = {
+    let seen = post.map(|_| taken.clone());
+    {
         let _running = anomaly::enter_node(node);
-        node.apply(gradients, keep)
-    };
-    let mut given = match result {
-        Ok(given) => given,
-        Err(error) => return Err(explained(node, error)),
-    };
-    validate::outputs(node, &mut given)?;
+        node.apply(taken, keep, given).map_err(|error| explained(node, error))?;
+    }
+    give_up(taken);
+    validate::outputs(node, given)?;
     if anomaly::checks_nan() {
-        validate::no_nan(node, &given)?;
+        validate::no_nan(node, given)?;
     }
-    if let (Some(hooks), Some(taken)) = (post, taken) {
-        hooks.after(&mut given, &taken)?;
+    if let (Some(hooks), Some(seen)) = (post, seen) {
+        hooks.after(given, &seen)?;
     }
-    Ok(given)
+    Ok(())
 }
 
 /// In anomaly mode the sentence says where the node was made.

@@ -17,7 +17,7 @@ use super::call::Call;
 use super::carried::Carried;
 use super::queue::{Item, Queue};
 use super::ready::{Ready, Turn};
-use super::run::{Access, step};
+use super::run::{Access, Flow, step};
 use super::task::GraphTask;
 use super::worker;
 use crate::node::Node;
@@ -86,7 +86,7 @@ pub(super) fn run_item(Item { ready, task }: Item) {
         }
         let _carried = (!task.call.is_current()).then(|| task.carried.enter());
         let Ready { node, turn } = ready;
-        step(&mut Arc::clone(&task), &node, turn)
+        step(&mut Arc::clone(&task), &node, turn, &mut Flow::default())
     });
 }
 
@@ -141,6 +141,11 @@ impl Access<'_> for Arc<Shared> {
         let ready = Ready { node: node.clone(), turn };
         queue.push(Item { ready, task: Self::clone(self) });
         Ok(())
+    }
+
+    /// Others may put something in its place meanwhile.
+    fn runs_next(&self, _: &Node) -> bool {
+        false
     }
 
     fn keeps_graph(&self) -> bool {

@@ -142,11 +142,16 @@ impl GraphTask {
     /// Gives a node one of the gradients that it waits for.
     #[inline]
     pub(super) fn offer(&mut self, edge: &Edge, gradient: Option<Held>) -> Offer {
-        let node = &edge.node;
-        if self.counts_shared && node.is_sole() {
+        if self.waits_for_one(&edge.node) {
             return self.ready_at_once(edge, gradient);
         }
         self.offer_counted(edge, gradient)
+    }
+
+    /// Whether a node that a gradient has come to waits for no other: see Note [Nodes of one edge].
+    #[inline]
+    pub(super) fn waits_for_one(&self, node: &Node) -> bool {
+        self.counts_shared && node.is_sole()
     }
 
     fn offer_counted(&mut self, edge: &Edge, gradient: Option<Held>) -> Offer {

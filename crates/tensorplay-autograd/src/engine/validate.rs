@@ -7,7 +7,7 @@ use crate::node::{Edge, InputMeta, Node};
 
 /// Checks sizes, dtype and device of what `node` gave. A gradient that was broadcast is summed, one of another dtype
 /// is cast (of a complex one for a real tensor the real part is taken), one without dimensions is moved.
-#[inline]
+#[inline(always)]
 pub(super) fn outputs(node: &Node, given: &mut Gradients) -> Result<()> {
     let edges = node.next_functions();
     if given.len() != edges.len() {

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::body::{FunctionBody, Step};
 use super::context::{Marks, SaveList};
-use crate::meta::{meta, requires_grad};
+use crate::meta::requires_grad;
 use crate::node::{Edge, Edges, InputMeta, NewNode, Node};
 use crate::saved::{self, Saved, SavedList, SavedTensor};
 use crate::view_track::{self, Creation, rebase_history, set_made_by, set_result};
@@ -159,7 +159,7 @@ fn differentiable(result: Tensor, kind: Kind, edge: Edge, creation: Creation) ->
     }
     let is_view = kind.is_input || result.view_base().is_some();
     // See Note [Results that somebody holds].
-    let is_free = !is_view && meta(&result).is_none() && result.use_count() == 1;
+    let is_free = !is_view && !result.is_followed() && result.use_count() == 1;
     let mut own = match (is_free, is_view) {
         (true, _) => result,
         (false, false) => saved::alias(&result)?,

@@ -188,9 +188,7 @@ impl Place {
     fn runs(&self) -> bool {
         let node: Option<Node> = match self {
             Self::Node(node) => node.upgrade(),
-            Self::Leaf(leaf) => {
-                leaf.upgrade().and_then(|leaf| meta(&leaf)?.state_if_any()?.accumulator.upgrade())
-            }
+            Self::Leaf(leaf) => leaf.upgrade().and_then(|leaf| meta(&leaf)?.state().accumulator.upgrade()),
         };
         node.is_some_and(|node| runs_in_current(&node))
     }

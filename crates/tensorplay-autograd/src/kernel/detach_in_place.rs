@@ -5,7 +5,7 @@ use aten::ops::handles;
 use aten::{Error, Result, Tensor};
 
 use super::BELOW_AUTOGRAD;
-use crate::meta::meta;
+use crate::meta::meta_or_init;
 
 pub(super) fn register(library: &mut Library<'_>) -> Result<()> {
     library.impl_kernel("detach_", &[DispatchKey::Autograd], handles::DETACH_.around(DetachInPlace))
@@ -40,8 +40,10 @@ impl Around for DetachInPlace {
 
     fn after(&self, (): &mut (), arguments: Arguments<'_>, _: &mut Results<'_>) -> Result<()> {
         arguments.tensors_of(0, &mut |tensor| {
-            let Some(own) = meta(tensor) else { return };
-            let old = own.change(|state| {
+            if tensor.made_by().is_none() && tensor.autograd_meta().is_none() {
+                return;
+            }
+            let old = meta_or_init(tensor).change(|state| {
                 state.is_wanted = false;
                 state.edge.take()
             });

@@ -36,7 +36,7 @@ fn call(operator: OperatorHandle, keys: DispatchKeySet, stack: &mut Stack) -> Re
     if tensors.is_empty() {
         return operator.redispatch_boxed(below, stack);
     }
-    let edges = tensors.iter().map(gradient_edge).collect::<Result<SmallVec<_>>>()?;
+    let edges = tensors.iter().map(gradient_edge).collect::<Result<_>>()?;
     let sequence = next_sequence();
     let written = written(operator, stack);
     written.iter().try_for_each(|tensor| check_in_place(tensor, true))?;

@@ -1,11 +1,11 @@
 //! [`Recording`]: what is kept of a call between its beginning and the node that stands for it.
 
-use aten::dispatch::{Arguments, Results};
+use aten::dispatch::{Arguments, Results, Value};
 use aten::{Result, Tensor};
 
 use crate::formula::{Formula, FormulaBody, Keep, Of};
 use crate::mode::is_grad_enabled;
-use crate::node::{Draft, InputMeta, Inputs, Node};
+use crate::node::{Draft, Edges, InputMeta, Inputs, Node};
 use crate::saved::{Saved, SavedTensor, TensorMeta};
 use crate::saved_hooks::check_stop;
 use crate::view_track::edge_if_required;
@@ -32,23 +32,13 @@ impl Recording {
             return Ok(false);
         }
         // Made before the edges are found: views may make nodes for theirs, which are older then.
-        let mut draft = Draft::new(|| FormulaBody::new(formula));
-        self.wants = find_edges(&mut draft, formula, arguments)?;
+        let (mut draft, wants) =
+            Draft::new(formula, |edges, body| find_edges(edges, body, formula, arguments));
+        self.wants = wants?;
         if self.wants == 0 {
             return Ok(false);
         }
-        if formula.saves_tensors() {
-            draft.body().will_keep_tensors();
-        }
-        for save in formula.saves {
-            let saved = match save.of {
-                Of::Argument(at) if save.users & self.wants != 0 => {
-                    argument(arguments, at, save.keep, changed)?
-                }
-                _ => Saved::None,
-            };
-            draft.body().saved().push(saved);
-        }
+        save_arguments(draft.body(), formula, arguments, changed, self.wants)?;
         if !formula.fills_arguments {
             check_stop()?;
         }
@@ -57,16 +47,16 @@ impl Recording {
     }
 
     /// The node, with what the formula needs of the results; nothing if none was begun.
+    #[inline]
     pub(crate) fn finish(
         &mut self,
         formula: &'static Formula,
         results: &Results<'_>,
     ) -> Result<Option<Node>> {
         let meta_of = |at| results.tensor(at).map_or_else(InputMeta::undefined, InputMeta::of);
-        let metas = |inputs: &mut Inputs| match results.len() {
-            // The only one is made in its place.
-            1 => inputs.push(meta_of(0)),
-            len => inputs.extend((0..len).map(meta_of)),
+        let metas = || match results.len() {
+            1 => Inputs::One(meta_of(0)),
+            len => (0..len).map(meta_of).collect(),
         };
         self.finish_with(formula, |which| results.tensor(which), metas)
     }
@@ -78,7 +68,7 @@ impl Recording {
         changed: &Tensor,
     ) -> Result<Option<Node>> {
         let own = |which| (which == 0).then_some(changed);
-        self.finish_with(formula, own, |inputs| inputs.push(InputMeta::of(changed)))
+        self.finish_with(formula, own, || Inputs::One(InputMeta::of(changed)))
     }
 
     #[inline]
@@ -86,16 +76,11 @@ impl Recording {
         &mut self,
         formula: &'static Formula,
         result: impl Fn(usize) -> Option<&'t Tensor>,
-        metas: impl FnOnce(&mut Inputs),
+        metas: impl FnOnce() -> Inputs,
     ) -> Result<Option<Node>> {
         let Some(mut draft) = self.draft.take() else { return Ok(None) };
-        for (at, save) in formula.saves.iter().enumerate() {
-            if let Of::Result(which) = save.of
-                && save.users & self.wants != 0
-                && let Some(tensor) = result(which)
-            {
-                draft.body().saved()[at] = kept_result(tensor, which, save.keep)?;
-            }
+        if formula.saves_results {
+            save_results(draft.body(), formula, result, self.wants)?;
         }
         check_stop()?;
         Ok(Some(draft.finish(metas)))
@@ -103,34 +88,98 @@ impl Recording {
 }
 
 /// Finds where gradients go: bit `i` says that that of target `i` is wanted.
-fn find_edges(draft: &mut Draft, formula: &Formula, arguments: Arguments<'_>) -> Result<u32> {
+#[inline]
+fn find_edges(
+    edges: &mut Edges,
+    body: &mut FormulaBody,
+    formula: &Formula,
+    arguments: Arguments<'_>,
+) -> Result<u32> {
+    if formula.has_list {
+        return find_edges_of_lists(edges, body, formula, arguments);
+    }
     let mut wants = 0;
-    let mut lengths = formula.has_list().then(Vec::new);
     for (which, target) in formula.targets.iter().enumerate() {
-        let before = draft.edges().len();
+        // An argument that is absent has an edge too: targets have their places.
+        let mut edge = Ok(None);
+        arguments.tensors_of(target.argument, &mut |tensor| edge = edge_if_required(tensor));
+        let edge = edge?;
+        wants |= u32::from(edge.is_some()) << which;
+        edges.push(edge);
+    }
+    Ok(wants)
+}
+
+/// The same, where a target is a list of tensors, each of which has an edge.
+#[inline(never)]
+fn find_edges_of_lists(
+    edges: &mut Edges,
+    body: &mut FormulaBody,
+    formula: &Formula,
+    arguments: Arguments<'_>,
+) -> Result<u32> {
+    let mut wants = 0;
+    let mut lengths = Vec::new();
+    for (which, target) in formula.targets.iter().enumerate() {
+        let before = edges.len();
         let mut fault = None;
         arguments.tensors_of(target.argument, &mut |tensor| match edge_if_required(tensor) {
             Ok(edge) => {
                 wants |= u32::from(edge.is_some()) << which;
-                draft.edges().push(edge);
+                edges.push(edge);
             }
             Err(error) => fault = Some(error),
         });
         if let Some(error) = fault {
             return Err(error);
         }
-        // An argument that is absent has an edge too: targets have their places.
-        if draft.edges().len() == before && !target.is_list {
-            draft.edges().push(None);
+        if edges.len() == before && !target.is_list {
+            edges.push(None);
         }
-        if let Some(lengths) = &mut lengths {
-            lengths.push(draft.edges().len() - before);
-        }
+        lengths.push(edges.len() - before);
     }
-    if let Some(lengths) = lengths {
-        draft.body().set_lengths(lengths.into_boxed_slice());
-    }
+    body.set_lengths(lengths.into_boxed_slice());
     Ok(wants)
+}
+
+/// Keeps what is needed of the arguments, and places for what will be of the results.
+#[inline]
+fn save_arguments(
+    body: &mut FormulaBody,
+    formula: &Formula,
+    arguments: Arguments<'_>,
+    changed: Option<&Tensor>,
+    wants: u32,
+) -> Result<()> {
+    if formula.saves_tensors {
+        body.will_keep_tensors();
+    }
+    let list = body.saved();
+    for save in formula.saves {
+        list.push(match save.of {
+            Of::Argument(at) if save.users & wants != 0 => argument(arguments, at, save.keep, changed)?,
+            _ => Saved::None,
+        });
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn save_results<'t>(
+    body: &mut FormulaBody,
+    formula: &Formula,
+    result: impl Fn(usize) -> Option<&'t Tensor>,
+    wants: u32,
+) -> Result<()> {
+    for (saved, save) in body.saved().iter_mut().zip(formula.saves) {
+        if let Of::Result(which) = save.of
+            && save.users & wants != 0
+            && let Some(tensor) = result(which)
+        {
+            *saved = kept_result(tensor, which, save.keep)?;
+        }
+    }
+    Ok(())
 }
 
 fn argument(arguments: Arguments<'_>, at: usize, keep: Keep, changed: Option<&Tensor>) -> Result<Saved> {
@@ -140,7 +189,10 @@ fn argument(arguments: Arguments<'_>, at: usize, keep: Keep, changed: Option<&Te
         _ => SavedTensor::argument(tensor),
     };
     match keep {
-        Keep::Value => Ok(Saved::Value(arguments.boxed(at))),
+        Keep::Value => Ok(match arguments.boxed(at) {
+            Value::Scalar(number) => Saved::Number(number),
+            value => Saved::Value(value),
+        }),
         Keep::Tensor | Keep::Optional => {
             let mut saved = Ok(Saved::None);
             arguments.tensors_of(at, &mut |tensor| saved = save(tensor).map(Saved::Tensor));
@@ -157,11 +209,11 @@ fn argument(arguments: Arguments<'_>, at: usize, keep: Keep, changed: Option<&Te
             Ok(Saved::Metas(metas.into()))
         }
         Keep::Tensors => {
-            let aten::dispatch::Value::List(list) = arguments.boxed(at) else { return Ok(Saved::None) };
+            let Value::List(list) = arguments.boxed(at) else { return Ok(Saved::None) };
             let mut tensors = Vec::with_capacity(list.len());
             for value in list {
                 tensors.push(match value {
-                    aten::dispatch::Value::Tensor(tensor) => Some(save(&tensor)?),
+                    Value::Tensor(tensor) => Some(save(&tensor)?),
                     _ => None,
                 });
             }

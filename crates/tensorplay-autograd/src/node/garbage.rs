@@ -13,9 +13,8 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use c10_core::shared::Shared;
-use smallvec::SmallVec;
 
-use super::{Apply, Body, Edges, Node, NodeCell};
+use super::{Body, Edges, Node, NodeCell};
 use crate::saved::SavedList;
 
 /// What may hold the last handle on a node.
@@ -34,44 +33,59 @@ thread_local! {
 }
 
 impl Drop for NodeCell {
+    #[inline]
     fn drop(&mut self) {
+        let holds_more = match &mut self.body {
+            Body::Formula(body) => body.may_hold_nodes(),
+            Body::Other(_) => true,
+        };
+        if holds_more || self.hooks.get().is_some() || self.origin.is_some() {
+            self.leave_all();
+        } else if self.edges.iter().any(Option::is_some) {
+            leave(&mut self.edges);
+        }
+    }
+}
+
+impl NodeCell {
+    /// Leaves all that may hold nodes to the loop.
+    #[inline(never)]
+    fn leave_all(&mut self) {
         let mut garbage = Vec::new();
         match &mut self.body {
-            Body::Formula(body) => body.take_garbage(&mut garbage),
+            Body::Formula(body) => garbage.push(Garbage::Saved(body.take_saved())),
             Body::Other(body) => body.take_garbage(&mut garbage),
         }
-        if self.hooks.get().is_some()
-            && let Some(hooks) = self.hooks.take()
-        {
-            garbage.push(Garbage::Any(hooks));
-        }
-        if let Some(origin) = self.origin.take() {
-            garbage.push(Garbage::Any(origin));
-        }
-        if garbage.is_empty() {
-            leave(&mut self.edges);
-        } else {
-            let edges = std::mem::take(&mut self.edges);
-            collect(garbage.into_iter().chain([Garbage::Edges(edges)]));
-        }
+        garbage.extend(self.hooks.take().map(|hooks| Garbage::Any(hooks)));
+        garbage.extend(self.origin.take().map(|origin| Garbage::Any(origin)));
+        garbage.push(Garbage::Edges(std::mem::take(&mut self.edges)));
+        collect(garbage);
     }
 }
 
 /// Drops edges, and what ends with them.
 fn leave(edges: &mut Edges) {
-    // It grows where a graph branches.
-    let mut ending: SmallVec<[Node; 4]> = SmallVec::new();
-    let take = |edges: &mut Edges, ending: &mut SmallVec<_>| {
-        let nodes = edges.iter_mut().filter_map(|edge| Some(edge.take()?.node));
-        ending.extend(nodes.filter(Node::is_sole));
-    };
-    take(edges, &mut ending);
-    while let Some(mut node) = ending.pop() {
-        if let Some(cell) = Shared::get_mut(&mut node.0) {
-            take(&mut cell.edges, &mut ending);
-        }
+    // It is filled where a graph branches.
+    let mut rest = Vec::new();
+    let mut next = take_last(edges, &mut rest);
+    while let Some(mut node) = next {
+        next = Shared::get_mut(&mut node.0).and_then(|cell| take_last(&mut cell.edges, &mut rest));
         drop(node);
+        next = next.or_else(|| rest.pop());
     }
+}
+
+/// Takes out the nodes that end with these edges: one of them, and the others are added to `rest`.
+#[inline]
+fn take_last(edges: &mut Edges, rest: &mut Vec<Node>) -> Option<Node> {
+    let mut last = None;
+    for edge in edges.iter_mut() {
+        let node = edge.take().map(|edge| edge.node).filter(Node::is_sole);
+        if node.is_some() {
+            rest.extend(std::mem::replace(&mut last, node));
+        }
+    }
+    last
 }
 
 /// Drops it now, or leaves it to the loop that runs further up on this thread's stack.

@@ -17,17 +17,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use aten::Result;
 use c10_core::Stream;
-use c10_core::shared::{Shared, WeakShared};
-use smallvec::SmallVec;
+use c10_core::shared::{Shared, SharedAny, WeakShared};
 
 pub use edge::Edge;
 pub(crate) use garbage::{Garbage, collect};
 pub(crate) use hooks::NodeHooks;
 pub(crate) use input_meta::InputMeta;
 
-use crate::anomaly::Origin;
+use crate::anomaly::{self, Origin};
 use crate::engine::current_stream;
-use crate::formula::FormulaBody;
+use crate::few::{Few, OneOrMany};
+use crate::formula::{Formula, FormulaBody};
 use crate::gradients::Gradients;
 
 /// A step of the backward pass: a shared handle.
@@ -54,8 +54,8 @@ pub(crate) trait Apply: Any + Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
-pub(crate) type Edges = SmallVec<[Option<Edge>; 2]>;
-pub(crate) type Inputs = SmallVec<[InputMeta; 1]>;
+pub(crate) type Edges = Few<Option<Edge>, 2>;
+pub(crate) type Inputs = OneOrMany<InputMeta>;
 
 struct NodeCell {
     sequence: u64,
@@ -121,18 +121,33 @@ fn stream_of(inputs: &[InputMeta]) -> Option<Stream> {
 pub(crate) struct Draft(Node);
 
 impl Draft {
+    /// A node of a formula, to which `fill` adds its edges. It calls nothing of a user's, which could panic.
     #[inline(always)]
-    pub(crate) fn new(body: impl FnOnce() -> FormulaBody) -> Self {
-        Self(Node(Shared::new(|| NodeCell {
-            sequence: next_sequence(),
+    pub(crate) fn new<R>(
+        formula: &'static Formula,
+        fill: impl FnOnce(&mut Edges, &mut FormulaBody) -> R,
+    ) -> (Self, R) {
+        let sequence = next_sequence();
+        // All of it is constants, so that it is made in its place: see Note [Made in place].
+        let make = || NodeCell {
+            sequence,
             topological: 0,
             stream: None,
-            edges: SmallVec::new(),
-            inputs: SmallVec::new(),
+            edges: Edges::new(),
+            inputs: Inputs::default(),
             hooks: OnceLock::new(),
-            origin: Origin::here(),
-            body: Body::Formula(body()),
-        })))
+            origin: None,
+            body: Body::Formula(FormulaBody::new(formula)),
+        };
+        let (node, result) = Shared::new_with(make, |cell| {
+            let result = fill(&mut cell.edges, cell.body.as_formula_mut());
+            cell.topological = topological_above(&cell.edges);
+            if anomaly::is_enabled() {
+                cell.origin = Origin::here();
+            }
+            result
+        });
+        (Self(Node(node)), result)
     }
 
     #[inline]
@@ -140,37 +155,29 @@ impl Draft {
         Shared::get_mut(&mut self.0.0).expect("a draft gives out no handles")
     }
 
-    /// Its edges, to be filled.
-    #[inline]
-    pub(crate) fn edges(&mut self) -> &mut Edges {
-        &mut self.cell().edges
-    }
-
     /// What the formula keeps, to be filled.
     #[inline]
     pub(crate) fn body(&mut self) -> &mut FormulaBody {
-        match &mut self.cell().body {
-            Body::Formula(body) => body,
-            Body::Other(_) => unreachable!("a draft runs a formula"),
-        }
+        self.cell().body.as_formula_mut()
     }
 
-    /// The node, whose edges are all there. `inputs` adds what the gradients that it takes are like.
+    /// The node. `inputs` are what the gradients that it takes are like.
     #[inline]
-    pub(crate) fn finish(mut self, inputs: impl FnOnce(&mut Inputs)) -> Node {
+    pub(crate) fn finish(mut self, inputs: impl FnOnce() -> Inputs) -> Node {
         let cell = self.cell();
-        inputs(&mut cell.inputs);
+        // An empty list need not end.
+        std::mem::forget(std::mem::replace(&mut cell.inputs, inputs()));
         cell.stream = stream_of(&cell.inputs);
-        cell.topological = topological_above(&cell.edges);
         self.0
     }
 }
 
 impl Body {
-    fn as_apply(&self) -> &dyn Apply {
+    #[inline]
+    fn as_formula_mut(&mut self) -> &mut FormulaBody {
         match self {
             Self::Formula(body) => body,
-            Self::Other(body) => &**body,
+            Self::Other(_) => unreachable!("a draft runs a formula"),
         }
     }
 }
@@ -184,7 +191,10 @@ impl Node {
 
     /// The name, as `MulBackward0`.
     pub fn name(&self) -> &str {
-        self.0.body.as_apply().name()
+        match &self.0.body {
+            Body::Formula(body) => body.name(),
+            Body::Other(body) => body.name(),
+        }
     }
 
     /// Larger for nodes that were made later; the largest number for accumulators (`_sequence_nr`).
@@ -235,16 +245,24 @@ impl Node {
         self.0.hooks.get_or_init(Box::default)
     }
 
-    #[inline]
-    pub(crate) fn apply(&self, gradients: Gradients, keep: bool) -> Result<Gradients> {
+    /// Makes `given` the gradients of its inputs, from those that it takes, of which it may take some out. With `keep`
+    /// it will be asked again; without, what it saved is given up.
+    #[inline(always)]
+    pub(crate) fn apply(&self, taken: &mut Gradients, keep: bool, given: &mut Gradients) -> Result<()> {
         match &self.0.body {
-            Body::Formula(body) => body.apply(self, gradients, keep),
-            Body::Other(body) => body.apply(self, gradients, keep),
+            Body::Formula(body) => body.apply(self, taken, keep, given),
+            Body::Other(body) => {
+                *given = body.apply(self, std::mem::take(taken), keep)?;
+                Ok(())
+            }
         }
     }
 
     pub(crate) fn body<B: Apply>(&self) -> Option<&B> {
-        self.0.body.as_apply().as_any().downcast_ref()
+        match &self.0.body {
+            Body::Formula(_) => None,
+            Body::Other(body) => body.as_any().downcast_ref(),
+        }
     }
 
     /// Whether two handles are of one node.
@@ -255,6 +273,18 @@ impl Node {
     /// Tells nodes that are alive apart.
     pub(crate) fn address(&self) -> usize {
         std::ptr::from_ref(&*self.0).addr()
+    }
+
+    /// What tensors have in their place for what [made them](aten::Tensor::made_by).
+    #[inline]
+    pub(crate) fn into_any(self) -> SharedAny {
+        self.0.into_any()
+    }
+
+    /// The node that a tensor has there.
+    #[inline]
+    pub(crate) fn from_any(node: &SharedAny) -> Option<Self> {
+        node.downcast().map(Self)
     }
 
     pub(crate) fn downgrade(&self) -> WeakNode {

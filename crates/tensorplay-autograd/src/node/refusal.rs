@@ -1,9 +1,8 @@
 //! Nodes that have no gradient to give, and say why: a backward call that meets one is refused.
 
 use aten::{Error, Result, Tensor};
-use smallvec::smallvec;
 
-use super::{Apply, Edges, Garbage, InputMeta, NewNode, Node, next_sequence};
+use super::{Apply, Edges, Garbage, InputMeta, Inputs, NewNode, Node, next_sequence};
 use crate::gradients::Gradients;
 
 /// Why there is no gradient.
@@ -31,8 +30,8 @@ pub(crate) fn no_formula(operator: &'static str, sequence: u64, edges: Edges, re
 pub(crate) fn lost(name: &'static str, changed: &Tensor) -> Node {
     NewNode {
         sequence: next_sequence(),
-        edges: smallvec![None],
-        inputs: smallvec![InputMeta::of(changed)],
+        edges: Edges::from_iter([None]),
+        inputs: Inputs::One(InputMeta::of(changed)),
         body: Refusal::Lost(name),
     }
     .make()
@@ -42,7 +41,7 @@ pub(crate) fn lost(name: &'static str, changed: &Tensor) -> Node {
 pub(crate) fn once_differentiable<'t>(given: impl Iterator<Item = &'t Tensor>) -> Node {
     NewNode {
         sequence: next_sequence(),
-        edges: smallvec![],
+        edges: Edges::new(),
         inputs: given.map(InputMeta::of).collect(),
         body: Refusal::OnceDifferentiable,
     }
