@@ -7,6 +7,7 @@
 //! An event that would break them cannot have happened.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use super::super::Snapshot;
 use super::super::event::{Action, Event};
@@ -107,14 +108,16 @@ impl Backward {
     }
 
     fn undo_alloc(&mut self, event: &Event) -> Result {
-        match self.live.get(&event.address) {
-            Some(block) if !block.pending => {
-                block.check_size(event)?;
-                self.live.remove(&event.address);
+        match self.live.entry(event.address) {
+            Entry::Occupied(block) if !block.get().pending => {
+                block.get().check_size(event)?;
+                block.remove();
                 Ok(())
             }
-            Some(_) => Err(format!("a free of the block at {:#x} is missing behind this", event.address)),
-            None => Err(format!(
+            Entry::Occupied(_) => {
+                Err(format!("a free of the block at {:#x} is missing behind this", event.address))
+            }
+            Entry::Vacant(_) => Err(format!(
                 "allocates {:#x}, but neither a later free nor the segments at the end know such a block",
                 event.address
             )),
@@ -143,7 +146,8 @@ impl Backward {
         let segment_end = segment_end.ok_or_else(|| {
             format!("frees {requested_size} bytes at {address:#x}, which is in no segment at that time")
         })?;
-        let next = self.live.range(address..segment_end).next().map_or(segment_end, |(&next, _)| next);
+        // With one bound a tree is searched once.
+        let next = self.live.range(address..).next().map_or(segment_end, |(&next, _)| next.min(segment_end));
         if end > next || address == next {
             return Err(format!(
                 "frees {requested_size} bytes at {address:#x}, which overlap the live block at {next:#x}"
