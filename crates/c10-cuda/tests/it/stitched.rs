@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use c10_core::{DataPtr, Stream};
-use c10_cuda::alloc::{BlockState, MempoolId, PoolFilter};
+use c10_cuda::alloc::{BlockState, MemPool, MemPoolOptions, MempoolId, PoolFilter};
 use c10_cuda::driver::sim::{FaultPlan, FaultRule, SimConfig};
 use c10_cuda::driver::{DevicePtr, Driver, Status};
 use c10_cuda::{Config, ErrorKind, Placement};
@@ -307,6 +307,22 @@ fn a_pool_with_memory_of_its_own_keeps_to_it() {
     rig.cuda.release_pool(0, id).unwrap();
     rig.cuda.empty_cache().unwrap();
     assert_eq!((rig.reserved(), rig.driver_used()), (0, 0));
+}
+
+#[test]
+fn a_pool_that_splits_nothing_hands_blocks_out_whole() {
+    let rig = rig(GIB);
+    let options = MemPoolOptions { no_split: true, ..MemPoolOptions::default() };
+    let pool = MemPool::new(&rig.cuda, 0, options).unwrap();
+    // While something is in use, homes do not begin anew.
+    let kept = rig.allocate(2 * MIB);
+    let scope = pool.enter().unwrap();
+    // Of two handles, 8 MiB and 4: the back is the better place for what is smaller than the second.
+    let whole = address(&rig.allocate(12 * MIB));
+    let part = rig.allocate(4 * MIB - 512 * 1024);
+    assert_eq!(address(&part), whole);
+    assert_eq!(rig.stats().allocated_bytes.all.current as u64, 14 * MIB);
+    drop((part, scope, kept));
 }
 
 #[test]

@@ -9,9 +9,9 @@
 //!    are mapped a second time, in the block's order. The pieces are *lent* to the block: at home they are in use;
 //! 3. pages of the driver: as few as will do with the pieces that there are, or somewhat more for the calls' sake.
 //!
-//! Windows stay mapped when their blocks are freed; many have their addresses from one range that is reserved. Which pieces make up a block depends on what is in use, and not on
-//! the windows that there are, so that a program that does the same again needs the same windows: a loop that repeats
-//! itself maps nothing new.
+//! Windows stay mapped when their blocks are freed; many have their addresses from one range that is reserved. Which
+//! pieces make up a block depends on what is in use, and not on the windows that there are, so that a program that does
+//! the same again needs the same windows: a loop that repeats itself maps nothing new.
 //!
 //! Windows are made of pieces on the request's own stream, in whose order frees and uses are. A page reaches another
 //! stream only through the driver: the ladder down to out of memory waits for its stream, unmaps and releases it. In

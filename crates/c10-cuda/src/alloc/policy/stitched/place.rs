@@ -25,7 +25,9 @@ impl DeviceState {
     pub(super) fn place_in(&self, request: &Request, class: usize) -> Option<Place> {
         let pool = PoolId { is_small: class == 0, ..request.pool };
         let free = &self.pools[pool].free;
-        let fit = CLASSES[class].fit;
+        // Where blocks are handed out whole, nothing is left of one.
+        let is_whole = self.pools.owner(request.pool.owner).no_split;
+        let fit = if is_whole { Fit::Smallest } else { CLASSES[class].fit };
         let first = free.best_fit(&self.blocks, request.stream, request.size);
         let fitting = std::iter::successors(first, |id| free.next(&self.blocks, *id));
         let mut best = None;
