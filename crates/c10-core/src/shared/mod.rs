@@ -34,7 +34,8 @@ use crate::sync::atomic::{AtomicU64, Ordering, fence};
 // Note [Counts in a sign]
 // Of the number of strong handles two things are asked with every change: whether it is too large, and whether it is
 // none. Less one, and in the upper half, either is the sign of the whole word after the change, which the processor
-// says of the change itself: the old counts need not be fetched.
+// says of the change itself: the old counts need not be fetched. Who drops a handle and finds the sign asks which of
+// the two it is: several threads that have counted a handle too many may be about to end the process.
 
 /// A strong handle, as it counts.
 const STRONG: u64 = 1 << 32;
@@ -184,21 +185,25 @@ impl<T: ?Sized> Shared<T> {
         &self.block().counts
     }
 
-    /// Ends the value, and frees the block if nobody has a weak handle.
+    /// Ends the value, and frees the block if nobody has a weak handle; ends the process if there were too many handles.
     ///
     /// # Safety
-    /// The caller took the strong handles to none, or found the counts `SOLE`, which `is_sole` says; it does not use
-    /// the handle any more.
+    /// The caller found the counts `SOLE`, which `is_sole` says, or took a strong handle off them and found them
+    /// negative; it does not use the handle any more.
     #[inline(never)]
     unsafe fn end(&mut self, is_sole: bool) {
+        // SAFETY: the block is freed at the end of this at the earliest.
+        let counts = unsafe { &(*self.block.as_ptr()).counts };
+        // See Note [Counts in a sign]. None stays none, by C3.
+        if !is_sole && strong(counts.load(Ordering::Relaxed)) != 0 {
+            abort();
+        }
         // SAFETY: the value has not ended yet.
         let layout = Layout::for_value(unsafe { self.block.as_ref() });
         // SAFETY: the block is freed at the end of this at the earliest.
         let value = unsafe { &raw mut (*self.block.as_ptr()).value };
         // SAFETY: the caller's, and C3: nobody reaches the value any more, which was not dropped before.
         unsafe { ptr::drop_in_place(value) };
-        // SAFETY: as above.
-        let counts = unsafe { &(*self.block.as_ptr()).counts };
         if is_sole || weak(counts.fetch_sub(WEAK, Ordering::Release)) == 1 {
             fence(Ordering::Acquire);
             // SAFETY: there is no handle of either kind, and the value is dropped.
@@ -258,7 +263,7 @@ impl<T: ?Sized> Drop for Shared<T> {
         let is_sole = counts.load(Ordering::Relaxed) == SOLE;
         if is_sole || change_strong(counts, STRONG.wrapping_neg(), Ordering::Release) {
             fence(Ordering::Acquire);
-            // SAFETY: this is the only handle, or took the count to zero.
+            // SAFETY: this is the only handle, or was taken off the counts, which are negative.
             unsafe { self.end(is_sole) };
         }
     }

@@ -1,8 +1,9 @@
+use std::process::{Command, Stdio, exit};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::{env, thread};
 
-use super::{Shared, WeakShared};
+use super::{MOST, SOLE, STRONG, Shared, WeakShared};
 
 /// Counts how many have ended.
 struct Counted<'a>(&'a AtomicUsize, [u64; 20]);
@@ -114,4 +115,21 @@ fn a_handle_may_forget_the_type_of_its_value() {
     drop(weak);
     drop(Shared::new(|| Counted(ended, [8; 20])).into_any());
     assert_eq!(ended.load(Ordering::Relaxed), 2);
+}
+
+/// Two threads have counted a handle too many each, and a third one drops its own before they have ended the process.
+#[test]
+#[cfg_attr(miri, ignore = "starts a process")]
+fn too_many_handles_are_not_taken_for_none() {
+    const NAME: &str = "shared::tests::too_many_handles_are_not_taken_for_none";
+    const IS_CHILD: &str = "C10_CORE_TOO_MANY_HANDLES";
+    if env::var_os(IS_CHILD).is_some() {
+        let one = Shared::new(|| 1);
+        one.counts().store(SOLE + (MOST + 2) * STRONG, Ordering::Relaxed);
+        drop(one);
+        exit(0);
+    }
+    let mut child = Command::new(env::current_exe().unwrap());
+    child.args([NAME, "--exact"]).env(IS_CHILD, "").stdout(Stdio::null()).stderr(Stdio::null());
+    assert!(!child.status().unwrap().success(), "the process goes on");
 }

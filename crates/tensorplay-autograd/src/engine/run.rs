@@ -70,7 +70,8 @@ pub(super) fn execute(request: Request<'_>) -> Result<Vec<Option<Tensor>>> {
 
 fn execute_here(request: Request<'_>) -> Result<Vec<Option<Tensor>>> {
     let call = Call::new();
-    let _entered = (Level::enter(), call.enter(), GradModeGuard::new(request.create_graph));
+    let _entered =
+        (Level::enter(), call.enter(), GradModeGuard::new(request.create_graph), unwanted::enter_none());
     let Request { roots, gradients, keep_graph, wanted, .. } = request;
     let gradients = fit_roots(&roots, gradients)?;
     let is_asked = hooks::are_awaited();

@@ -21,6 +21,12 @@ pub(super) fn enter(node: &Node, edges: u64) -> Entered {
     Entered(RUNNING.replace((node.address(), edges)))
 }
 
+/// Says so of no node, until the guard is dropped: for a call inside of another, which may run the same node and want
+/// more of it.
+pub(super) fn enter_none() -> Entered {
+    Entered(RUNNING.replace((0, 0)))
+}
+
 /// The node before.
 pub(super) struct Entered((usize, u64));
 

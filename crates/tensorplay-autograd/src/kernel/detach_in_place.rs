@@ -43,6 +43,7 @@ impl Around for DetachInPlace {
             if tensor.made_by().is_none() && tensor.autograd_meta().is_none() {
                 return;
             }
+            // Differs from PyTorch: the tensor holds what made it until it ends, for others read that with no lock.
             let old = meta_or_init(tensor).change(|state| {
                 state.is_wanted = false;
                 state.edge.take()

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use aten::Tensor;
-use tensorplay_autograd::{TensorAutograd, enable_grad, queue_callback};
+use tensorplay_autograd::{BackwardOptions, TensorAutograd, enable_grad, grad, queue_callback};
 
 use crate::live::none_left;
 use crate::{grad_of, leaf, run};
@@ -105,5 +105,26 @@ fn an_error_of_an_inner_call_can_be_met_and_the_outer_goes_on() {
         run(&y).unwrap();
         assert!(failed.lock().unwrap().contains("a second time"));
         assert_eq!(grad_of(&x), [4.0]);
+    });
+}
+
+/// The node that runs in the outer call, where the gradient of `b` is not wanted, runs in the inner one too, where it is.
+#[test]
+fn an_inner_call_computes_what_the_outer_does_not_want() {
+    none_left(|| {
+        let (a, b) = (leaf(&[2.0]), leaf(&[3.0]));
+        let y = a.mul(&b).unwrap();
+        let (own, calls) = (y.downgrade(), AtomicUsize::new(0));
+        y.register_hook(move |_| {
+            if calls.fetch_add(1, Ordering::Relaxed) == 0 {
+                let again = BackwardOptions { retain_graph: Some(true), ..BackwardOptions::default() };
+                own.upgrade().unwrap().backward_with(again)?;
+            }
+            Ok(None)
+        })
+        .unwrap();
+        let given = grad(std::slice::from_ref(&y), std::slice::from_ref(&a)).unwrap();
+        assert_eq!(given[0].item().unwrap(), 3.0);
+        assert_eq!((grad_of(&a), grad_of(&b)), (vec![3.0], vec![2.0]));
     });
 }
