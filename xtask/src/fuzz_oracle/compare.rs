@@ -99,14 +99,21 @@ fn asks_in_capture(theirs: &[String], ours: &[String], line: usize) -> bool {
 /// Whether a capture fails at this line because a block was freed in it that other streams used. The backend
 /// `cudaMallocAsync` frees such blocks on a stream of its own, which nobody joins; ours on the block's stream.
 fn leaves_stream_unjoined(theirs: &[String], ours: &[String], line: usize) -> bool {
-    if !theirs.get(line).is_some_and(|line| line.ends_with("cudaErrorStreamCaptureUnjoined"))
-        || !begins(ours, line, &["capture_end "])
-    {
+    let unjoined = ": cudaErrorStreamCaptureUnjoined";
+    let ended = theirs.get(line).and_then(|line| line.strip_prefix("error ")?.strip_suffix(unjoined));
+    let Some(capture) = ended.and_then(|ended| ended.rsplit_once("capture_end ")).map(|(_, capture)| capture)
+    else {
+        return false;
+    };
+    if !begins(ours, line, &["capture_end "]) {
         return false;
     }
+    let begin = format!("capture_begin {capture} ");
+    let begun = theirs[..line].iter().rposition(|line| line.contains(&begin)).unwrap_or(line);
     let used: HashSet<&str> =
         theirs[..line].iter().filter_map(|line| line.strip_prefix("record ")?.split(' ').next()).collect();
-    let freed_in_graph = theirs[..line].windows(2).filter(|two| two[0].starts_with("driver graph_free "));
+    let freed_in_graph =
+        theirs[begun..line].windows(2).filter(|two| two[0].starts_with("driver graph_free "));
     freed_in_graph.filter_map(|two| two[1].strip_prefix("free ")).any(|id| used.contains(id))
 }
 

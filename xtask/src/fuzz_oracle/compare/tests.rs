@@ -124,4 +124,6 @@ fn a_stream_that_pytorch_leaves_unjoined_ends_the_comparison() {
     assert_eq!(compare(&with("free 7", unjoined), &with("free 7", ended)), Verdict::AgreeUpTo(4));
     assert_eq!(compare(&with("free 8", unjoined), &with("free 8", ended)), Verdict::Differ(4));
     assert_eq!(compare(&with("free 7", ended), &with("free 7", unjoined)), Verdict::Differ(4));
+    let before = |end| output(&[used, call, "free 7", begin, end]);
+    assert_eq!(compare(&before(unjoined), &before(ended)), Verdict::Differ(4));
 }
