@@ -127,8 +127,8 @@ fn refuses_restore(ours: &[String], line: usize) -> bool {
         .is_some_and(|(name, text)| name == "restore" && reasons.iter().any(|reason| text.ends_with(reason)))
 }
 
-/// Whether PyTorch gives a pool's memory back at this line, or names another pool than ours, once it has miscounted a
-/// pool's. It counts the mappings of expandable segments less the unmappings, whatever their sizes: a pool is deleted
+/// Whether PyTorch gives a pool's memory back at this line, names another pool than ours, or is out of memory with
+/// another text, once it has miscounted a pool's. It counts the mappings of expandable segments less the unmappings, whatever their sizes: a pool is deleted
 /// while some of its memory is mapped, or stays when none is, and the table by which pools are emptied has another
 /// order then.
 fn miscounts_pool(theirs: &[String], ours: &[String], line: usize) -> bool {
@@ -137,7 +137,9 @@ fn miscounts_pool(theirs: &[String], ours: &[String], line: usize) -> bool {
         theirs.get(line).and_then(|line| segment_entry(line)).is_some_and(|entry| entry.bytes < 0);
     let [their, our] = [theirs, ours].map(|lines| lines.get(line).and_then(|line| line.split_once(" pool ")));
     let names_another = their.zip(our).is_some_and(|(their, our)| their.0 == our.0);
-    (gives_back || names_another)
+    // The text says how much memory of pools is free.
+    let are_out_of_memory = begins(theirs, line, &["oom "]) && begins(ours, line, &["oom "]);
+    (gives_back || names_another || are_out_of_memory)
         && theirs[..line].iter().filter_map(|line| segment_entry(line)).any(|entry| {
             let (count, bytes) = pools.entry(entry.pool).or_default();
             *count += entry.bytes.signum();

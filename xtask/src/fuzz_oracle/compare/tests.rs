@@ -114,6 +114,8 @@ fn a_pool_that_pytorch_has_miscounted_ends_the_comparison() {
     let one_by_one = ["trace segment_unmap 2 seg0+0 pool 5", "trace segment_unmap 2 seg0+2 pool 5"];
     let [theirs, ours] = [with(&one_by_one, [early, late]), with(&one_by_one, [late, early])];
     assert_eq!(compare(&theirs, &ours), Verdict::Differ(4));
+    let oom = ["oom 3 1 with 2 MiB in private pools", "oom 3 1 with nothing"];
+    assert_eq!(compare(&with(&kept, [oom[0], late]), &with(&kept, [oom[1], late])), Verdict::AgreeUpTo(3));
 }
 
 #[test]
