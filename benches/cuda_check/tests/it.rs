@@ -44,9 +44,11 @@ fn without_a_driver_it_says_so() {
 #[cfg(unix)]
 #[test]
 fn a_package_without_its_programs_fails() {
-    let folder = tempfile::tempdir().unwrap();
+    // A link, on the same file system: a copy would still be open for writing in what other tests start meanwhile, and
+    // such a file cannot be run.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let program = folder.path().join("all-alone");
-    std::fs::copy(env!("CARGO_BIN_EXE_cuda-check"), &program).unwrap();
+    std::fs::hard_link(env!("CARGO_BIN_EXE_cuda-check"), &program).unwrap();
     let results = folder.path().join("results");
     let mut command = Command::new(&program);
     let all = command.args(["all", "--short", "--results", results.to_str().unwrap()]).output().unwrap();
