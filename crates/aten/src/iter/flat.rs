@@ -1,4 +1,3 @@
-#![expect(unsafe_code, reason = "shares pointers of one walk among threads")]
 //! [`Flat`]: the operands of most operators, which are of one shape, dtype, device and dense layout, beside a number.
 //! They are walked as one dimension: nothing has to be compared dimension by dimension, and little is kept of them.
 //!
@@ -10,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::loops::number_bytes;
 use super::operand::Bytes;
-use super::run::{GRAIN_SIZE, Row, first_in};
+use super::run::{First, GRAIN_SIZE, Row, first_in};
 use super::{Config, Input, TensorIter};
 use crate::error::Result;
 use crate::ops::{Dest, Made};
@@ -269,9 +268,3 @@ fn in_parts<const N: usize>(numel: usize, first: &First<N>, strides: &[i64; N], 
         row(&pointers, strides, range.len() as i64);
     });
 }
-
-/// Where the operands begin.
-struct First<const N: usize>([*mut u8; N]);
-
-// SAFETY: pointers are only numbers here; whoever follows them answers for that.
-unsafe impl<const N: usize> Sync for First<N> {}

@@ -98,7 +98,7 @@ fn rows<const N: usize>(iter: &TensorIter<'_>, general: &General<'_>, row: Row<'
 }
 
 /// Where the operands begin.
-struct First<const N: usize>([*mut u8; N]);
+pub(super) struct First<const N: usize>(pub(super) [*mut u8; N]);
 
 // SAFETY: pointers are only numbers here; whoever follows them answers for that.
 unsafe impl<const N: usize> Sync for First<N> {}
