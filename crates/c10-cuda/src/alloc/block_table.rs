@@ -215,6 +215,12 @@ impl BlockTable {
         self.slots[index as usize].place.links
     }
 
+    /// The slots of a list, from that of its first block on; [`NOWHERE`] for an empty one.
+    pub(crate) fn list_from(&self, first: u32) -> impl Iterator<Item = u32> {
+        let there = |index: u32| (index != NOWHERE).then_some(index);
+        std::iter::successors(there(first), move |index| there(self.links_of(*index).next))
+    }
+
     /// The block of an id, unless that is stale.
     pub(crate) fn get(&self, id: BlockId) -> Option<&Block> {
         self.slots.get(id.index as usize).filter(|block| block.is_there(id))

@@ -72,7 +72,7 @@ impl RawTable {
 
     /// The slots of all blocks.
     pub(crate) fn iter(&self, blocks: &BlockTable) -> impl Iterator<Item = u32> {
-        self.heads.iter().flat_map(|head| slots(blocks, *head))
+        self.heads.iter().flat_map(|head| blocks.list_from(*head))
     }
 
     /// The place of an address, and the slot of its block.
@@ -101,17 +101,11 @@ impl RawTable {
     fn grow(&mut self, blocks: &mut BlockTable) {
         let heads = vec![NOWHERE; (2 * self.heads.len()).max(64)];
         for head in std::mem::replace(&mut self.heads, heads) {
-            for index in slots(blocks, head).collect::<Vec<_>>() {
+            for index in blocks.list_from(head).collect::<Vec<_>>() {
                 self.put(blocks, index, blocks.block(index).ptr);
             }
         }
     }
-}
-
-/// The slots of a list.
-fn slots(blocks: &BlockTable, head: u32) -> impl Iterator<Item = u32> {
-    let there = |index: u32| (index != NOWHERE).then_some(index);
-    std::iter::successors(there(head), move |index| there(blocks.links_of(*index).next))
 }
 
 #[cfg(test)]

@@ -301,8 +301,7 @@ impl SizeBins {
         if let Some(place) = bin.as_tree() {
             return self.trees[place].iter().map(|(_, index)| *index).collect();
         }
-        let there = |index: u32| (index != NOWHERE).then_some(index);
-        std::iter::successors(there(bin.0), |index| there(blocks.links_of(*index).next)).collect()
+        blocks.list_from(bin.0).collect()
     }
 
     /// The tree of a bin, if it has one.
