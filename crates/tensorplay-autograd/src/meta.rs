@@ -151,14 +151,5 @@ pub(crate) fn edge(tensor: &Tensor) -> (Option<Edge>, Option<u32>) {
 /// of a recorded call, or a view of such a tensor.
 #[inline]
 pub(crate) fn requires_grad(tensor: &Tensor) -> bool {
-    requires_own(tensor) || tensor.view_base().is_some_and(requires_own)
-}
-
-/// The same, whatever it is a view of.
-#[inline]
-pub(crate) fn requires_own(tensor: &Tensor) -> bool {
-    match tensor.autograd_meta() {
-        None => tensor.made_by().is_some(),
-        Some(own) => own.requires_grad(),
-    }
+    tensor.is_recorded() || tensor.view_base().is_some_and(Tensor::is_recorded)
 }

@@ -10,7 +10,7 @@ use aten::{Error, Result, Tensor};
 use c10_core::shared::SharedAny;
 
 use crate::copy_slices::{CopySlices, is_followed};
-use crate::meta::{edge, first_edge, meta_or_init, requires_grad, requires_own};
+use crate::meta::{edge, first_edge, meta_or_init, requires_grad};
 use crate::mode::is_grad_enabled;
 use crate::node::{Edge, Node};
 use crate::saved::TensorMeta;
@@ -70,7 +70,7 @@ fn made_view(view: &Tensor, base: &Tensor) -> Result<Option<Edge>> {
     if edge_version.unwrap_or(view.view_version()) == version {
         return Ok(edge);
     }
-    if edge.is_none() && !requires_own(base) {
+    if edge.is_none() && !base.is_recorded() {
         return Ok(None);
     }
     refuse_ambiguous(view, Creation::of(view), Refused::Base)?;
@@ -122,7 +122,7 @@ pub(crate) fn check_in_place(tensor: &Tensor, is_recorded: bool) -> Result<()> {
         if creation != Creation::Default {
             refuse_ambiguous(tensor, creation, Refused::View)?;
         }
-        if is_leaf(base) && requires_own(base) {
+        if is_leaf(base) && base.is_recorded() {
             return Err(Error::invalid_argument(
                 "a view of a leaf Variable that requires grad is being used in an in-place operation.",
             ));

@@ -249,7 +249,8 @@ impl Tensor {
     }
 
     /// Whether operators on the tensor are to be recorded, whatever it is a view of.
-    pub(crate) fn is_recorded(&self) -> bool {
+    #[inline]
+    pub fn is_recorded(&self) -> bool {
         self.autograd_meta().map_or_else(|| self.made_by().is_some(), |own| own.requires_grad())
     }
 
