@@ -87,32 +87,9 @@ impl Recording {
     }
 }
 
-/// Finds where gradients go: bit `i` says that that of target `i` is wanted.
+/// Finds where gradients go: bit `i` says that that of target `i` is wanted. Each tensor of a list has an edge.
 #[inline]
 fn find_edges(
-    edges: &mut Edges,
-    body: &mut FormulaBody,
-    formula: &Formula,
-    arguments: Arguments<'_>,
-) -> Result<u32> {
-    if formula.has_list {
-        return find_edges_of_lists(edges, body, formula, arguments);
-    }
-    let mut wants = 0;
-    for (which, target) in formula.targets.iter().enumerate() {
-        // An argument that is absent has an edge too: targets have their places.
-        let mut edge = Ok(None);
-        arguments.tensors_of(target.argument, &mut |tensor| edge = edge_if_required(tensor));
-        let edge = edge?;
-        wants |= u32::from(edge.is_some()) << which;
-        edges.push(edge);
-    }
-    Ok(wants)
-}
-
-/// The same, where a target is a list of tensors, each of which has an edge.
-#[inline(never)]
-fn find_edges_of_lists(
     edges: &mut Edges,
     body: &mut FormulaBody,
     formula: &Formula,
@@ -122,23 +99,26 @@ fn find_edges_of_lists(
     let mut lengths = Vec::new();
     for (which, target) in formula.targets.iter().enumerate() {
         let before = edges.len();
-        let mut fault = None;
+        let mut found = Ok(());
         arguments.tensors_of(target.argument, &mut |tensor| match edge_if_required(tensor) {
             Ok(edge) => {
                 wants |= u32::from(edge.is_some()) << which;
                 edges.push(edge);
             }
-            Err(error) => fault = Some(error),
+            Err(error) => found = Err(error),
         });
-        if let Some(error) = fault {
-            return Err(error);
-        }
+        found?;
+        // A tensor that is absent has an edge too: targets have their places.
         if edges.len() == before && !target.is_list {
             edges.push(None);
         }
-        lengths.push(edges.len() - before);
+        if formula.has_list {
+            lengths.push(edges.len() - before);
+        }
     }
-    body.set_lengths(lengths.into_boxed_slice());
+    if formula.has_list {
+        body.set_lengths(lengths.into_boxed_slice());
+    }
     Ok(wants)
 }
 
