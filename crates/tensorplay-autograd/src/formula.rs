@@ -101,7 +101,7 @@ impl FormulaBody {
     #[inline(always)]
     pub(crate) fn new(formula: &'static Formula) -> Self {
         // Of one form whatever the formula, so that it is made in its place.
-        Self { formula, saved: Kept::Plain(SavedList::new()), lengths: None }
+        Self { formula, saved: Kept::Plain(SavedList::None), lengths: None }
     }
 
     #[inline]
