@@ -92,7 +92,9 @@ fn disturbs_capture(theirs: &[String], line: usize) -> bool {
 /// the other does not. PyTorch asks for what a graph cannot have or what spoils the capture, and ours waits for its end.
 fn asks_in_capture(theirs: &[String], ours: &[String], line: usize) -> bool {
     let calls = ["driver graph_alloc ", "driver graph_free ", "driver async_release "];
-    let is_trial = begins(theirs, line, &["driver async_reserve "]) && begins(ours, line, &["cache_info "]);
+    // The driver may refuse it what it tries to have.
+    let trials = ["driver async_reserve ", "driver async_reserve_failed "];
+    let is_trial = begins(theirs, line, &trials) && begins(ours, line, &["cache_info "]);
     (is_trial || begins(theirs, line, &calls) || begins(ours, line, &calls))
         && theirs[..line].iter().any(|line| captures_begun(line) > 0)
 }

@@ -134,7 +134,10 @@ fn a_stream_that_pytorch_leaves_unjoined_ends_the_comparison() {
 fn how_much_could_be_had_is_tried_in_a_capture_by_pytorch_alone() {
     let [begin, trial, answer] = ["capture_begin 1 1.0", "driver async_reserve 8 seg5+0", "cache_info 8"];
     let compared = |theirs: &[&str], ours: &[&str]| compare(&output(theirs), &output(ours));
+    let refused = "driver async_reserve_failed 16 -";
     assert_eq!(compared(&[begin, trial, answer], &[begin, answer]), Verdict::AgreeUpTo(1));
+    assert_eq!(compared(&[begin, refused, answer], &[begin, answer]), Verdict::AgreeUpTo(1));
     assert_eq!(compared(&[trial, answer], &[answer]), Verdict::Differ(0));
+    assert_eq!(compared(&[refused, answer], &[answer]), Verdict::Differ(0));
     assert_eq!(compared(&[begin, answer], &[begin, trial, answer]), Verdict::Differ(1));
 }
