@@ -41,8 +41,11 @@ impl IdleEvents {
     }
 }
 
-/// Events and what waits for each, by the stream they were recorded on, in the order of their records.
-pub(crate) type EventQueues<T> = Vec<(StreamHandle, VecDeque<(EventHandle, T)>)>;
+/// Events and what waits for each, in the order of their records.
+pub(crate) type EventQueue<T> = VecDeque<(EventHandle, T)>;
+
+/// Those of each stream that some were recorded on.
+pub(crate) type EventQueues<T> = Vec<(StreamHandle, EventQueue<T>)>;
 
 /// Puts an event behind those of its stream.
 pub(crate) fn enqueue<T>(queues: &mut EventQueues<T>, stream: StreamHandle, event: EventHandle, waiting: T) {
@@ -55,3 +58,28 @@ pub(crate) fn enqueue<T>(queues: &mut EventQueues<T>, stream: StreamHandle, even
     };
     queues[at].1.push_back((event, waiting));
 }
+
+/// Takes those out of a queue that are over, in one pass: what comes of an event may lie anywhere in it. The others stay
+/// in their order, and so does all that is behind an error.
+pub(crate) fn take_over<T>(
+    queue: &mut EventQueue<T>,
+    mut is_over: impl FnMut(EventHandle, &T) -> Result<bool, DriverError>,
+) -> Result<(), DriverError> {
+    let mut result = Ok(());
+    queue.retain(|(event, waiting)| {
+        if result.is_err() {
+            return true;
+        }
+        match is_over(*event, waiting) {
+            Ok(is_over) => !is_over,
+            Err(error) => {
+                result = Err(error);
+                true
+            }
+        }
+    });
+    result
+}
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use super::device::{DeviceState, Locked};
 use super::ids::BlockId;
 use crate::driver::{DriverError, EventHandle, Status, StreamHandle};
-use crate::event_queues::enqueue;
+use crate::event_queues::{enqueue, take_over};
 
 /// With more streams than this, emptied queues go: looking at them would cost more than making them anew.
 const KEPT_QUEUES: usize = 8;
@@ -78,7 +78,7 @@ impl Locked<'_> {
                 if !driver.event_query(event)? {
                     break;
                 }
-                state.pop_event(at, 0);
+                state.pop_event(at);
             }
         }
         if self.event_queues.len() > KEPT_QUEUES {
@@ -94,15 +94,13 @@ impl Locked<'_> {
         self.resume_deferred(None)?;
         self.retry_unrecorded();
         for at in 0..self.event_queues.len() {
-            let mut place = 0;
-            while let Some(&(event, id)) = self.event_queues[at].1.get(place) {
-                if self.is_of(id, owner) {
-                    self.driver().event_synchronize(event)?;
-                    self.pop_event(at, place);
-                } else {
-                    place += 1;
+            self.pass_events(at, |this, event, id| {
+                let waits = this.is_of(id, owner);
+                if waits {
+                    this.driver().event_synchronize(event)?;
                 }
-            }
+                Ok(waits)
+            })?;
         }
         self.event_queues.retain(|(_, queue)| !queue.is_empty());
         // A device of which a stream captures cannot be waited for.
@@ -113,6 +111,24 @@ impl Locked<'_> {
         let device = self.device;
         let Some(_quiet) = device.captures.quiet() else { return Ok(()) };
         self.synchronize_devices()
+    }
+
+    /// Lets blocks wait no more for those events of a queue that are over, wherever in it they are.
+    pub(crate) fn pass_events(
+        &mut self,
+        at: usize,
+        is_over: impl Fn(&Self, EventHandle, BlockId) -> Result<bool, DriverError>,
+    ) -> Result<(), DriverError> {
+        let mut queue = std::mem::take(&mut self.event_queues[at].1);
+        let result = take_over(&mut queue, |event, &id| {
+            let is_over = is_over(self, event, id)?;
+            if is_over {
+                self.pass_event(event, id);
+            }
+            Ok(is_over)
+        });
+        self.event_queues[at].1 = queue;
+        result
     }
 
     fn is_of(&self, id: BlockId, owner: Option<u32>) -> bool {
@@ -131,7 +147,7 @@ impl Locked<'_> {
         }
         for at in 0..self.event_queues.len() {
             while !self.event_queues[at].1.is_empty() {
-                self.pop_event(at, 0);
+                self.pop_event(at);
             }
         }
         self.event_queues.clear();
@@ -189,11 +205,14 @@ impl DeviceState {
         waiting.push(id);
     }
 
-    /// Takes an event out of a queue, which has passed: usually the first.
-    pub(crate) fn pop_event(&mut self, at: usize, place: usize) {
-        let queue = &mut self.event_queues[at].1;
-        let popped = if place == 0 { queue.pop_front() } else { queue.remove(place) };
-        let (event, id) = popped.expect("the caller has looked at it");
+    /// Takes the first event out of a queue, which has passed.
+    pub(crate) fn pop_event(&mut self, at: usize) {
+        let (event, id) = self.event_queues[at].1.pop_front().expect("the caller has looked at it");
+        self.pass_event(event, id);
+    }
+
+    /// Lets a block wait no more for an event, which is in no queue from here on.
+    fn pass_event(&mut self, event: EventHandle, id: BlockId) {
         self.queued_events -= 1;
         self.idle_events.keep(event);
         let block = &mut self.blocks[id];

@@ -72,14 +72,7 @@ impl Locked<'_> {
             return Ok(());
         }
         if let Ok(at) = self.event_queues.binary_search_by_key(&waited, |(stream, _)| *stream) {
-            let mut place = 0;
-            while let Some(&(_, id)) = self.event_queues[at].1.get(place) {
-                if self.blocks[id].stream == waiting.raw {
-                    self.pop_event(at, place);
-                } else {
-                    place += 1;
-                }
-            }
+            self.pass_events(at, |this, _, id| Ok(this.blocks[id].stream == waiting.raw))?;
         }
         for id in std::mem::take(&mut self.unrecorded) {
             let block = &mut self.blocks[id];

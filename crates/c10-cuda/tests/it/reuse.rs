@@ -155,3 +155,32 @@ fn work_of_seeded_schedules_is_ordered_by_waits() {
         assert!(rig.sim.races().is_empty(), "seed {seed}: {:?}", rig.sim.races());
     }
 }
+
+/// In the order of the other stream, blocks of two streams lie between each other.
+#[test]
+fn a_wait_frees_the_blocks_of_the_stream_that_waits_alone() {
+    let rig = watched();
+    let (main, other, side) = (rig.runtime.current_stream(0).unwrap(), rig.stream(), rig.stream());
+    let blocks: Vec<_> = (0..8)
+        .map(|nth| {
+            let block = rig.cuda.allocate_on(BLOCK, [main, other][nth % 2]).unwrap();
+            let at = [range(DevicePtr(address(&block)), BLOCK)];
+            rig.cuda.wait_stream(side, [main, other][nth % 2]).unwrap();
+            launch(&*rig.sim, rig.handle(side), "use", &[], &at, |_| {}).unwrap();
+            rig.cuda.record_stream(&block, side).unwrap();
+            block
+        })
+        .collect();
+    let places: Vec<_> = blocks.iter().map(place).collect();
+    drop(blocks);
+    rig.cuda.wait_stream(main, side).unwrap();
+    rig.cuda.check_invariants();
+    let served = |stream| -> Vec<_> {
+        let blocks: Vec<_> = (0..4).map(|_| rig.cuda.allocate_on(BLOCK, stream).unwrap()).collect();
+        blocks.iter().map(place).collect()
+    };
+    assert!(served(main).into_iter().eq(places.iter().step_by(2).cloned()));
+    assert!(served(other).iter().all(|there| !places.contains(there)), "those wait for events");
+    rig.cuda.wait_stream(other, side).unwrap();
+    assert!(places.iter().skip(1).step_by(2).all(|there| served(other).contains(there)));
+}
