@@ -17,23 +17,13 @@
 use c10_core::DeviceIndex;
 
 use super::CachingAllocator;
+use super::deferred::{Deferred, Until};
 use super::device::{Device, DeviceState, Locked};
 use super::ids::BlockId;
 use crate::captures::Undisturbing;
-use crate::driver::{CaptureState, DriverError, NodeId, Status, StreamHandle};
+use crate::driver::{CaptureState, DriverError, Status, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
 use crate::stream::current;
-
-/// A freed block that waits for a capture's end.
-#[derive(Debug)]
-pub(crate) struct Deferred {
-    pub(crate) block: BlockId,
-    /// A stream that takes part in the capture, and the capture.
-    pub(crate) stream: StreamHandle,
-    pub(crate) capture: u64,
-    /// Nodes of the graph after which nothing uses the block; none where the graph cannot show that.
-    pub(crate) markers: Vec<NodeId>,
-}
 
 impl CachingAllocator {
     /// Says that a stream of the device is about to capture (`markCaptureBegin`): to be called before the driver's
@@ -147,7 +137,7 @@ impl<'a> Locked<'a> {
             None => self.capturing_use(id)?.map(|(stream, capture)| (stream, capture, Vec::new())),
         };
         let Some((stream, capture, markers)) = found else { return Ok(false) };
-        self.deferred.push(Deferred { block: id, stream, capture, markers });
+        self.deferred.push(Deferred { block: id, until: Until { stream, capture }, markers });
         Ok(true)
     }
 
@@ -168,13 +158,17 @@ impl<'a> Locked<'a> {
             return Ok(());
         }
         let mut over = Vec::new();
-        for deferred in &self.deferred {
-            let is_of = owner.is_none_or(|owner| self.blocks[deferred.block].pool.owner == owner);
-            if is_of && self.capture_of(deferred.stream)? != Some(deferred.capture) {
-                over.push(deferred.block);
+        for (until, _) in self.deferred.awaited() {
+            if self.capture_of(until.stream)? != Some(until.capture) {
+                over.push(*until);
             }
         }
-        self.deferred.retain(|deferred| !over.contains(&deferred.block));
+        if over.is_empty() {
+            return Ok(());
+        }
+        let DeviceState { deferred, blocks, .. } = &mut **self;
+        let is_of = |id: BlockId| owner.is_none_or(|owner| blocks[id].pool.owner == owner);
+        let over = deferred.take(|deferred| over.contains(&deferred.until) && is_of(deferred.block));
         for id in over {
             self.end_graph_uses(id);
             if self.blocks[id].is_free() {

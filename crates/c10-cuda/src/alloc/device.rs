@@ -33,8 +33,8 @@ use std::ops::{Deref, DerefMut};
 use c10_core::DeviceIndex;
 
 use super::block_table::BlockTable;
-use super::capture::Deferred;
 use super::context::ContextGate;
+use super::deferred::DeferredBlocks;
 use super::expandable::ExpandableTable;
 use super::graph_pools::RetiredLaunches;
 use super::hot::Hot;
@@ -112,7 +112,7 @@ pub(crate) struct DeviceState {
     /// Freed blocks that a stream used which is gone. See Note [Streams that are gone].
     pub(crate) stranded: Vec<BlockId>,
     /// Freed blocks that wait for the end of a capture. See Note [Captures].
-    pub(crate) deferred: Vec<Deferred>,
+    pub(crate) deferred: DeferredBlocks,
     /// The uses of blocks that captures have recorded; sorted out when the capture is over.
     pub(crate) graph_uses: BTreeMap<BlockId, Vec<StreamHandle>>,
     /// Pools that captures keep beside their own, by the capture.
@@ -177,7 +177,7 @@ impl Device {
             queued_events: 0,
             unrecorded: Vec::new(),
             stranded: Vec::new(),
-            deferred: Vec::new(),
+            deferred: DeferredBlocks::default(),
             graph_uses: BTreeMap::new(),
             retained: BTreeMap::new(),
             retired: Vec::new(),

@@ -5,7 +5,8 @@
 //! every marker is an ancestor of what the block's own stream will depend on next, each later node of that stream
 //! follows each use.
 
-use super::device::Locked;
+use super::deferred::Deferred;
+use super::device::{DeviceState, Locked};
 use super::ids::BlockId;
 use crate::driver::{CaptureInfo, DriverError, NodeId, StreamHandle};
 
@@ -37,7 +38,7 @@ impl Locked<'_> {
     /// Frees the deferred blocks of a capturing stream of which the graph shows that they are free
     /// (`free_safe_blocks_in_capture`).
     pub(crate) fn free_safe_blocks(&mut self, stream: u64) -> Result<(), DriverError> {
-        let candidate = |deferred: &super::capture::Deferred| !deferred.markers.is_empty();
+        let candidate = |deferred: &Deferred| !deferred.markers.is_empty();
         if !self.config.graph_capture_record_stream_reuse || !self.deferred.iter().any(candidate) {
             return Ok(());
         }
@@ -46,15 +47,14 @@ impl Locked<'_> {
             return Ok(());
         };
         self.visit(capture, on, dependencies)?;
-        let visited = &self.visited[&(capture, on)];
-        let is_safe = |deferred: &super::capture::Deferred| {
+        let DeviceState { deferred, blocks, visited, .. } = &mut **self;
+        let visited = &visited[&(capture, on)];
+        let safe = deferred.take(|deferred| {
             candidate(deferred)
-                && self.blocks[deferred.block].stream == stream
-                && self.blocks[deferred.block].stream_uses.events == 0
+                && blocks[deferred.block].stream == stream
+                && blocks[deferred.block].stream_uses.events == 0
                 && deferred.markers.iter().all(|marker| visited.contains(marker))
-        };
-        let safe: Vec<BlockId> = self.deferred.iter().filter(|d| is_safe(d)).map(|d| d.block).collect();
-        self.deferred.retain(|deferred| !safe.contains(&deferred.block));
+        });
         for id in safe {
             self.blocks[id].stream_uses.clear();
             self.free_block(id);

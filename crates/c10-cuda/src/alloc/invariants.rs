@@ -110,14 +110,21 @@ impl DeviceState {
             *queued.entry(*id).or_default() += 1;
         }
         assert_eq!(queued.values().sum::<u32>() as usize, self.queued_events, "I4: the queues' length");
+        let deferred = self.deferred.iter().map(|deferred| deferred.block);
+        let mut listed: HashMap<BlockId, u32> = HashMap::new();
+        for id in self.unrecorded.iter().chain(&self.stranded).copied().chain(deferred) {
+            *listed.entry(id).or_default() += 1;
+        }
         for (id, block) in self.blocks.iter() {
             let events = queued.remove(&id).unwrap_or(0);
             assert_eq!(block.stream_uses.events, events, "I4: {block:?}");
             let waits = !block.allocated && !block.stream_uses.is_empty();
-            let deferred = self.deferred.iter().map(|deferred| &deferred.block);
-            let waiting = self.unrecorded.iter().chain(&self.stranded).chain(deferred);
-            let listed = waiting.filter(|waiting| **waiting == id);
-            assert_eq!(usize::from(waits), listed.count(), "I4: {block:?} waits for a record or the device");
+            let listed = listed.get(&id).copied().unwrap_or(0);
+            assert_eq!(u32::from(waits), listed, "I4: {block:?} waits for a record or the device");
+        }
+        for (until, blocks) in self.deferred.awaited() {
+            let waiting = self.deferred.iter().filter(|deferred| deferred.until == *until);
+            assert_eq!(waiting.count(), *blocks, "I4: blocks that wait for {until:?}");
         }
         assert!(queued.is_empty(), "I4: events of blocks that are gone");
         for id in self.graph_uses.keys() {

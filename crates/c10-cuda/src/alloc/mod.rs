@@ -44,6 +44,7 @@ mod plain;
 mod stream_use;
 mod stream_end;
 mod capture;
+mod deferred;
 mod graph_reuse;
 mod graph_pools;
 mod stream_wait;

@@ -3,6 +3,8 @@
 //!
 //! A block that is handed out may so have events in the queues. It waits for those that are left when it is freed.
 
+use std::collections::BTreeSet;
+
 use super::device::{Device, DeviceState, Locked};
 use super::ids::BlockId;
 use crate::driver::{DriverError, StreamHandle};
@@ -24,10 +26,8 @@ impl Locked<'_> {
         if used.is_empty() || self.capture_of(stream)?.is_some() {
             return Ok(());
         }
-        for id in used {
-            if self.deferred.iter().any(|deferred| deferred.block == id) {
-                continue;
-            }
+        let deferred: BTreeSet<BlockId> = self.deferred.iter().map(|deferred| deferred.block).collect();
+        for id in used.into_iter().filter(|id| !deferred.contains(id)) {
             let event = self.record_event(stream)?;
             self.blocks[id].stream_uses.retain(|used| *used != stream);
             self.wait_for(id, stream, event);

@@ -153,7 +153,7 @@ impl Locked<'_> {
         self.event_queues.clear();
         let mut waiting = std::mem::take(&mut self.unrecorded);
         waiting.append(&mut self.stranded);
-        waiting.extend(self.deferred.drain(..).map(|deferred| deferred.block));
+        waiting.append(&mut self.deferred.take(|_| true));
         for id in waiting {
             self.blocks[id].stream_uses.clear();
             self.free_block(id);

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use c10_core::DataPtr;
 use c10_cuda::driver::sim::{Completion, SimConfig, SimDriver};
-use c10_cuda::driver::{Checked, Driver, Record};
+use c10_cuda::driver::{CaptureMode, Checked, Driver, Record, StreamHandle};
 use c10_cuda::{
     CachingAllocator, CaptureOptions, Config, CudaGraph, CudaStream, Error, PinnedAllocator, PinnedConfig,
     Runtime,
@@ -345,5 +346,68 @@ fn an_allocator_ends_before_a_capture_that_waits_for_that() {
         });
         let info = sim.memory_info(0).unwrap();
         assert_eq!(info.free, info.total, "{settings}");
+    }
+}
+
+/// A device with streams that are about to capture, and blocks that each uses in turn.
+fn used_by<const N: usize>(blocks: usize) -> (Rig, [StreamHandle; N], Vec<DataPtr>) {
+    let rig = Rig::new(GIB);
+    let streams = [(); N].map(|()| rig.stream());
+    let held: Vec<_> = (0..blocks).map(|_| rig.allocate(MIB)).collect();
+    for (nth, block) in held.iter().enumerate() {
+        rig.cuda.record_stream(block, streams[nth % N]).unwrap();
+    }
+    let streams = streams.map(|stream| rig.handle(stream));
+    for on in streams {
+        rig.cuda.mark_capture_begin(0).unwrap();
+        rig.sim.stream_begin_capture(on, CaptureMode::Relaxed).unwrap();
+    }
+    (rig, streams, held)
+}
+
+fn end_capture(rig: &Rig, on: StreamHandle) {
+    let graph = rig.sim.stream_end_capture(on).unwrap();
+    rig.sim.graph_destroy(graph).unwrap();
+    rig.cuda.mark_capture_end(0).unwrap();
+}
+
+#[test]
+fn a_request_asks_for_a_capture_and_not_for_each_block_that_waits_for_it() {
+    let asked = |blocks: usize| {
+        let (rig, [on], held) = used_by(blocks);
+        drop(held);
+        let count = |name| rig.sim.call_count(name);
+        let (states, records) = (count("capture_state"), count("event_record"));
+        (0..10).for_each(|_| drop(rig.allocate(512)));
+        let asked = count("capture_state") - states;
+        assert_eq!(count("event_record"), records, "all of them wait");
+        end_capture(&rig, on);
+        drop(rig.allocate(512));
+        assert_eq!(count("event_record") - records, blocks as u64);
+        rig.cuda.check_invariants();
+        asked
+    };
+    assert_eq!(asked(200), asked(1));
+}
+
+#[test]
+fn what_waited_for_captures_goes_on_in_the_order_in_which_it_was_freed() {
+    let (rig, streams, held) = used_by::<2>(8);
+    drop(held);
+    streams.into_iter().for_each(|on| end_capture(&rig, on));
+    rig.sim.take_calls();
+    drop(rig.allocate(512));
+    let calls = rig.sim.take_calls().into_iter().filter(|call| call.name == "event_record");
+    assert!(calls.filter_map(|call| call.stream).eq((0..8).map(|nth| streams[nth % 2])));
+
+    let (rig, [first, second], held) = used_by::<2>(8);
+    drop(held);
+    for (on, other) in [(second, first), (first, second)] {
+        let records = rig.sim.call_count("event_record");
+        end_capture(&rig, on);
+        rig.sim.take_calls();
+        drop(rig.allocate(512));
+        assert_eq!(rig.sim.call_count("event_record") - records, 4, "those of {other:?} do not go with it");
+        rig.cuda.check_invariants();
     }
 }
