@@ -32,7 +32,7 @@ impl DeviceState {
         let fitting = std::iter::successors(first, |id| free.next(&self.blocks, *id));
         let mut best = None;
         for id in fitting.filter(|id| self.class_of(*id) == class) {
-            let (open, ptr) = (self.open_bytes(id), self.blocks[id].ptr);
+            let (size, open, ptr) = (self.blocks[id].size, self.open_bytes(id), self.blocks[id].ptr);
             if open < request.size {
                 continue;
             }
@@ -47,7 +47,9 @@ impl DeviceState {
                 best = Some(((rank, ptr), Place { id, before }));
             }
             // Those that follow are no smaller, but for the one that is open in part.
-            if fit == Fit::Smallest && open == self.blocks[id].size && !self.has_closed(id) {
+            let is_smallest = fit == Fit::Smallest && open == size && !self.has_closed(id);
+            // Where there is one home they are larger or behind it, and that one is behind all that are open.
+            if is_smallest || (spare == 0 && open == size && self.has_one_home(request.stream, class)) {
                 break;
             }
         }
@@ -71,6 +73,12 @@ impl DeviceState {
         let home = block.expandable.map(|home| &self.expandable[home]);
         let [front, back] = home.map_or([0; 2], |home| remnants(home, block.ptr, block.ptr + open, size));
         if back < front { ((back, 0), open - size) } else { ((front, 0), 0) }
+    }
+
+    /// Whether a stream has one home of a class at most, whatever pool it is of.
+    fn has_one_home(&self, stream: u64, class: usize) -> bool {
+        let homes = self.expandable.iter().map(|(_, home)| home);
+        homes.filter(|home| home.stream().raw == stream && home.class() == class).nth(1).is_none()
     }
 
     /// Whether the home of a block has memory that is not open.

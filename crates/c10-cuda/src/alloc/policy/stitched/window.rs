@@ -238,6 +238,7 @@ impl Locked<'_> {
         let (ptr, end) = block.map_or((0, 0), |block| (block.ptr, block.end()));
         let windows = &mut self.windows;
         let window = windows.by_id.get_mut(&id).expect("the caller has the window");
+        let key = key(&window.backings);
         let mut at = window.range.base;
         for backing in &mut window.backings {
             let (here, bytes) = (at, backing.handle.bytes);
@@ -245,7 +246,9 @@ impl Locked<'_> {
             if !backing.is_mapped || (here.0 < end && ptr < at.0) {
                 continue;
             }
-            windows.by_handles.retain(|_, whole| *whole != id);
+            if windows.by_handles.get(&key) == Some(&id) {
+                windows.by_handles.remove(&key);
+            }
             // SAFETY: no block is there, and the stream of those that were was waited for; or nobody has used it.
             unsafe { device.driver.unmap(here, bytes) }?;
             backing.is_mapped = false;
