@@ -128,6 +128,7 @@ unsafe fn transpose_block<T: Copy>(from: [*const T; STEP], to: [*mut T; STEP]) {
 /// # Safety
 /// As for [`transpose_block`].
 #[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse2")]
 #[inline]
 unsafe fn transpose_words(from: [*const f32; STEP], to: [*mut f32; STEP]) {
     use std::arch::x86_64::{

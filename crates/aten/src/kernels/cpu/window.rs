@@ -286,3 +286,6 @@ pub(crate) fn unpool<T: Summed>(
     });
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
