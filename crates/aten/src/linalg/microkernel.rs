@@ -142,26 +142,33 @@ where
         a = a.wrapping_offset(tile.a_depth_stride);
     }
     let alpha = simd.splat(tile.alpha);
-    for (row, sums) in sums.iter().enumerate() {
-        let c = tile.c.wrapping_offset(row as isize * tile.c_row_stride);
-        for (vector, (&sum, &mask)) in sums.iter().zip(&masks).enumerate() {
-            let c = c.wrapping_add(vector * S::LANES);
-            let value = match tile.before {
-                Before::Dropped => simd.mul(alpha, sum),
-                Before::Kept => {
+    // What becomes of `C` is asked once and not for each row, so that the loops over rows are unrolled and the sums
+    // stay in their registers.
+    macro_rules! store {
+        ($sum:ident, $c:ident, $mask:ident => $value:expr) => {
+            for (row, sums) in sums.iter().enumerate() {
+                let c = tile.c.wrapping_offset(row as isize * tile.c_row_stride);
+                for (vector, (&$sum, &$mask)) in sums.iter().zip(&masks).enumerate() {
+                    let $c = c.wrapping_add(vector * S::LANES);
+                    let value = $value;
                     // SAFETY: elements of `c` within `rows` and `cols`.
-                    let before = unsafe { simd.load(c, mask) };
-                    simd.mul_add(alpha, sum, before)
+                    unsafe { simd.store($c, value, $mask) };
                 }
-                Before::Scaled(beta) => {
-                    // SAFETY: elements of `c` within `rows` and `cols`.
-                    let before = unsafe { simd.load(c, mask) };
-                    simd.mul_add(alpha, sum, simd.mul(simd.splat(beta), before))
-                }
-            };
+            }
+        };
+    }
+    match tile.before {
+        Before::Dropped => store!(sum, c, mask => simd.mul(alpha, sum)),
+        Before::Kept => store!(sum, c, mask => {
             // SAFETY: elements of `c` within `rows` and `cols`.
-            unsafe { simd.store(c, value, mask) };
-        }
+            let before = unsafe { simd.load(c, mask) };
+            simd.mul_add(alpha, sum, before)
+        }),
+        Before::Scaled(beta) => store!(sum, c, mask => {
+            // SAFETY: elements of `c` within `rows` and `cols`.
+            let before = unsafe { simd.load(c, mask) };
+            simd.mul_add(alpha, sum, simd.mul(simd.splat(beta), before))
+        }),
     }
 }
 
