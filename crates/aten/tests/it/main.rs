@@ -20,6 +20,7 @@ mod random;
 mod random_ops;
 mod index_ops;
 mod factory_ops;
+mod given_away;
 mod schema;
 mod indexing;
 mod operators;
