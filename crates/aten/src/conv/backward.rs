@@ -22,6 +22,8 @@ use crate::parallel::{DisjointMut, for_each_piece, parallel_for};
 const COLUMNS: usize = 1 << 21;
 /// Elements of patches that are held at a time for the gradient of the weight: a thread's, to stay in its cache.
 const PATCHES: usize = 1 << 17;
+/// Places of which patches are held all the same: to add the products of fewer to all sums is not worth it.
+const PLACES: usize = 384;
 /// Parts of a batch whose products are summed apart.
 const PARTS: usize = 16;
 /// Sums of such parts.
@@ -182,7 +184,8 @@ fn weight_products<T: Accumulate>(
     let (image_in, image_out) = (geometry.channels_in * geometry.input_len(), channels * outputs);
     let [_, _, row_len] = geometry.output;
     let rows = outputs / row_len.max(1);
-    let rows_at_once = (PATCHES / (row_len * depth).max(1)).clamp(1, rows.max(1));
+    let rows_at_once = (PATCHES / (row_len * depth).max(1)).max(PLACES.div_ceil(row_len.max(1)));
+    let rows_at_once = rows_at_once.min(rows);
     let reaches: Vec<Reach> =
         (0..geometry.taps()).map(|tap| Reach::new(geometry, geometry.tap(tap))).collect();
     // What is not written below meets padding, the same for all images where patches are taken of whole ones.
@@ -190,7 +193,7 @@ fn weight_products<T: Accumulate>(
     for image in images {
         let grad_output = widened(&grad_output[image * image_out..][..image_out]);
         let pixels = channels_last(geometry, widened(&input[image * image_in..][..image_in]));
-        for first in (0..rows).step_by(rows_at_once) {
+        for first in (0..rows).step_by(rows_at_once.max(1)) {
             let rows_taken = first..rows.min(first + rows_at_once);
             let places = rows_taken.len() * row_len;
             if rows_taken.len() < rows {
