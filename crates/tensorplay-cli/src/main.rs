@@ -5,6 +5,7 @@
 //! standard output in one piece, so that an error never leaves half of one.
 
 mod advise;
+mod by_address;
 mod info;
 mod op;
 mod output;

@@ -99,6 +99,31 @@ fn windows_have_their_addresses_from_one_range() {
 }
 
 #[test]
+fn a_window_takes_no_more_addresses_than_it_needs_where_they_are_short() {
+    let ranges = |reservable_bytes| {
+        let machine = SimConfig { reservable_bytes, ..SimConfig::with_bytes(GIB) };
+        let rig = Rig::with_config(machine, Config::parse(STITCHED).unwrap());
+        let around = two_holes(&rig);
+        let reserved = rig.reserved();
+        let before = rig.sim.call_count("reserve");
+        let block = rig.allocate(30 * MIB);
+        let tries = rig.sim.call_count("reserve") - before;
+        let obtained = rig.reserved() - reserved;
+        drop((block, around));
+        rig.cuda.empty_cache().unwrap();
+        rig.cuda.check_invariants();
+        (tries, obtained)
+    };
+    // A range of addresses has an eighth more than the device.
+    let home = GIB / 8 * 9;
+    assert_eq!(ranges(2 * home), (1, 0));
+    assert_eq!(ranges(home + 64 * MIB), (2, 0), "for this window alone");
+    let (tries, obtained) = ranges(home + 8 * MIB);
+    assert_eq!(tries, 2);
+    assert!(obtained > 0, "there is no window, and so pages are obtained at home");
+}
+
+#[test]
 fn the_block_is_its_pieces_and_nobody_elses() {
     let rig = rig(GIB);
     let around = two_holes(&rig);

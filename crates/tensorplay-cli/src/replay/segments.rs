@@ -1,8 +1,8 @@
 //! [`SegmentChange`] and [`Segments`]: what came from the driver and went back, and what the replay holds of it.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::by_address::ByAddress;
 use crate::snapshot::{Event, InitialSegment};
 
 /// A segment that came from the driver or went back, or a row of pages of an expandable one.
@@ -38,7 +38,7 @@ impl fmt::Display for SegmentChange {
 /// The segments of fixed extent that the replay holds, and how many of their blocks are not free.
 #[derive(Debug, Default)]
 pub(super) struct Segments {
-    by_address: BTreeMap<u64, Held>,
+    by_address: ByAddress<Held>,
     /// How many are wholly free.
     idle: usize,
 }
@@ -69,7 +69,7 @@ impl Segments {
             let held = Held { end: change.address + change.bytes, blocks: 0 };
             self.by_address.insert(change.address, held);
             self.idle += 1;
-        } else if self.by_address.remove(&change.address).is_some_and(|held| held.blocks == 0) {
+        } else if self.by_address.remove(change.address).is_some_and(|held| held.blocks == 0) {
             self.idle -= 1;
         }
     }
@@ -96,11 +96,11 @@ impl Segments {
     pub(super) fn are_the_idle(&self, mut addresses: impl ExactSizeIterator<Item = u64>) -> bool {
         // No address comes twice, as a segment is not given back twice in a row.
         addresses.len() == self.idle
-            && addresses.all(|address| self.by_address.get(&address).is_some_and(|held| held.blocks == 0))
+            && addresses.all(|address| self.by_address.get(address).is_some_and(|held| held.blocks == 0))
     }
 
     fn at(&mut self, address: u64) -> Option<&mut Held> {
-        let (_, held) = self.by_address.range_mut(..=address).next_back()?;
+        let (_, held) = self.by_address.at_or_before_mut(address)?;
         (address < held.end).then_some(held)
     }
 }

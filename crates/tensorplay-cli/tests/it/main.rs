@@ -47,6 +47,18 @@ fn run<S: AsRef<OsStr>>(args: &[S]) -> Output {
     tensorplay().args(args).output().expect("the command was built")
 }
 
+/// The recordings in which much memory is live.
+const LARGE: [&str; 8] = [
+    "opt-zeroth-order-finetune",
+    "transformer-train-fp32",
+    "transformer-train-mixed",
+    "transformer-2.7b-forward",
+    "transformer-train-compiled-warm",
+    "transformer-xl-expandable-warm",
+    "transformer-xl-train-warm",
+    "transformer-xl-fullstep-bf16-warm",
+];
+
 fn trace(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("testdata/traces/{name}.pickle.gz"))
 }

@@ -1,10 +1,11 @@
 //! `tensorplay plan`, and `replay --plan`.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{complaint, run, stdout, trace};
+use super::{LARGE, complaint, run, stdout, trace};
 
 /// Plans a trace, and what serving the plan reports.
 fn planned(folder: &Path, name: &str, args: &[&str]) -> Value {
@@ -27,14 +28,34 @@ fn waste(plan: &Value) -> f64 {
 }
 
 #[test]
-fn the_hard_traces_are_planned_with_little_waste() {
+fn little_is_wasted_by_plans_of_large_histories() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["transformer-train-fp32", "transformer-train-mixed"] {
+    let (mut table, mut sum) = (String::new(), 0.0);
+    for name in LARGE {
+        let begun = Instant::now();
         let plan = planned(folder.path(), name, &["--steps", "60000000", "--time-limit", "600"]);
+        assert!(begun.elapsed() < Duration::from_secs(60), "{name}: {:?}", begun.elapsed());
         assert_eq!((&plan["elsewhere"], &plan["outside"]), (&0.into(), &0.into()), "{name}");
         assert_eq!(plan["is_of_this_history"], true);
-        assert!(waste(&plan) < 0.02, "{name}: {plan}");
+        let waste = 100.0 * waste(&plan);
+        assert!(waste <= 1.5, "{name}: {plan}");
+        table += &format!("{name:<34}{waste:>6.2} %\n");
+        sum += waste;
     }
+    let average = sum / LARGE.len() as f64;
+    assert!(average <= 0.4, "{average:.2} % on average");
+    table += &format!("{:<34}{average:>6.2} %\n", "on average");
+    insta::assert_snapshot!(table, @"
+    opt-zeroth-order-finetune           0.06 %
+    transformer-train-fp32              0.26 %
+    transformer-train-mixed             0.65 %
+    transformer-2.7b-forward            0.00 %
+    transformer-train-compiled-warm     0.62 %
+    transformer-xl-expandable-warm      0.00 %
+    transformer-xl-train-warm           0.02 %
+    transformer-xl-fullstep-bf16-warm   0.17 %
+    on average                          0.22 %
+    ");
 }
 
 #[test]

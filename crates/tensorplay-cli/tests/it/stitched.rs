@@ -2,18 +2,8 @@
 
 use serde_json::Value;
 
-use crate::{stdout, tensorplay, trace};
+use crate::{LARGE, stdout, tensorplay, trace};
 
-const LARGE: [&str; 8] = [
-    "opt-zeroth-order-finetune",
-    "transformer-train-fp32",
-    "transformer-train-mixed",
-    "transformer-2.7b-forward",
-    "transformer-train-compiled-warm",
-    "transformer-xl-expandable-warm",
-    "transformer-xl-train-warm",
-    "transformer-xl-fullstep-bf16-warm",
-];
 const SMALL: [&str; 2] = ["cross-entropy-eager", "cross-entropy-compiled"];
 const PAGE: u64 = 2 << 20;
 

@@ -6,12 +6,10 @@
 //!
 //! An event that would break them cannot have happened.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-
 use super::super::Snapshot;
 use super::super::event::{Action, Event};
 use super::super::segment::{BlockState, PoolId, SMALL_SEGMENT_BYTES};
+use crate::by_address::ByAddress;
 
 type Result<T = (), E = String> = std::result::Result<T, E>;
 
@@ -19,9 +17,9 @@ type Result<T = (), E = String> = std::result::Result<T, E>;
 #[derive(Debug)]
 pub(super) struct Backward {
     /// By first byte.
-    pub(super) segments: BTreeMap<u64, Range>,
+    pub(super) segments: ByAddress<Range>,
     /// By first byte.
-    pub(super) live: BTreeMap<u64, Live>,
+    pub(super) live: ByAddress<Live>,
 }
 
 /// A segment, or one mapped range of an expandable segment.
@@ -67,7 +65,7 @@ impl Live {
 impl Backward {
     /// The state that a snapshot shows.
     pub(super) fn from_end(snapshot: &Snapshot, device: usize) -> Self {
-        let mut state = Self { segments: BTreeMap::new(), live: BTreeMap::new() };
+        let mut state = Self { segments: ByAddress::default(), live: ByAddress::default() };
         for segment in snapshot.segments_of(device) {
             let range = Range {
                 end: segment.end(),
@@ -108,16 +106,14 @@ impl Backward {
     }
 
     fn undo_alloc(&mut self, event: &Event) -> Result {
-        match self.live.entry(event.address) {
-            Entry::Occupied(block) if !block.get().pending => {
-                block.get().check_size(event)?;
-                block.remove();
+        match self.live.get(event.address) {
+            Some(block) if !block.pending => {
+                block.check_size(event)?;
+                self.live.remove(event.address);
                 Ok(())
             }
-            Entry::Occupied(_) => {
-                Err(format!("a free of the block at {:#x} is missing behind this", event.address))
-            }
-            Entry::Vacant(_) => Err(format!(
+            Some(_) => Err(format!("a free of the block at {:#x} is missing behind this", event.address)),
+            None => Err(format!(
                 "allocates {:#x}, but neither a later free nor the segments at the end know such a block",
                 event.address
             )),
@@ -125,7 +121,7 @@ impl Backward {
     }
 
     fn undo_free_requested(&mut self, event: &Event) -> Result {
-        match self.live.get_mut(&event.address) {
+        match self.live.get_mut(event.address) {
             Some(block) if block.pending => {
                 block.check_size(event)?;
                 block.pending = false;
@@ -141,31 +137,31 @@ impl Backward {
     fn undo_free_completed(&mut self, event: &Event) -> Result {
         let (address, requested_size) = (event.address, event.size);
         let end = address + requested_size;
-        let segment = self.segments.range(..=address).next_back().map(|(_, range)| range.end);
+        let segment = self.segments.at_or_before(address).map(|(_, range)| range.end);
         let segment_end = segment.filter(|&segment_end| address < segment_end && end <= segment_end);
         let segment_end = segment_end.ok_or_else(|| {
             format!("frees {requested_size} bytes at {address:#x}, which is in no segment at that time")
         })?;
-        // With one bound a tree is searched once.
-        let next = self.live.range(address..).next().map_or(segment_end, |(&next, _)| next.min(segment_end));
+        let place = self.live.seek(address);
+        let next = self.live.behind(place).map_or(segment_end, |(next, _)| next.min(segment_end));
         if end > next || address == next {
             return Err(format!(
                 "frees {requested_size} bytes at {address:#x}, which overlap the live block at {next:#x}"
             ));
         }
-        if let Some((&before, block)) = self.live.range_mut(..address).next_back() {
+        if let Some((before, block)) = self.live.before_mut(place) {
             if block.least_end(before) > address {
                 return Err(format!("frees {address:#x}, inside the live block at {before:#x}"));
             }
             block.bound = block.bound.min(address);
         }
-        self.live.insert(address, Live { size: None, requested_size, pending: true, bound: next });
+        self.live.insert_at(place, address, Live { size: None, requested_size, pending: true, bound: next });
         Ok(())
     }
 
     fn undo_segment_alloc(&mut self, event: &Event) -> Result {
         let end = event.address + event.size;
-        match self.segments.get(&event.address) {
+        match self.segments.get(event.address) {
             Some(range) if range.end == end && !range.is_expandable => {}
             _ => {
                 return Err(format!(
@@ -175,7 +171,7 @@ impl Backward {
             }
         }
         self.check_unused(event.address, end)?;
-        self.segments.remove(&event.address);
+        self.segments.remove(event.address);
         Ok(())
     }
 
@@ -195,13 +191,13 @@ impl Backward {
 
     fn undo_segment_map(&mut self, event: &Event) -> Result {
         let (from, to) = (event.address, event.address + event.size);
-        let around = self.segments.range(..=from).next_back();
+        let around = self.segments.at_or_before(from);
         let (start, range) = match around {
-            Some((&start, &range)) if to <= range.end && range.is_expandable && from < to => (start, range),
+            Some((start, &range)) if to <= range.end && range.is_expandable && from < to => (start, range),
             _ => return Err(format!("no mapped range holds {} bytes at {from:#x} behind this", event.size)),
         };
         self.check_unused(from, to)?;
-        self.segments.remove(&start);
+        self.segments.remove(start);
         if start < from {
             self.segments.insert(start, Range { end: from, ..range });
         }
@@ -215,15 +211,15 @@ impl Backward {
         self.check_unheld(event)?;
         let (mut start, mut end) = (event.address, event.address + event.size);
         let joins = |range: &Range| range.is_expandable && range.stream == event.stream;
-        let before =
-            self.segments.range(..start).next_back().filter(|(_, range)| range.end == start && joins(range));
-        let before = before.map(|(&address, &range)| (address, range));
+        let before = self.segments.before(self.segments.seek(start));
+        let before = before.filter(|(_, range)| range.end == start && joins(range));
+        let before = before.map(|(address, &range)| (address, range));
         // A range that was mapped in one piece with a neighbour was of the neighbour's pool.
-        let behind = self.segments.get(&end).copied().filter(joins);
+        let behind = self.segments.get(end).copied().filter(joins);
         let behind =
             behind.filter(|behind| before.is_none_or(|(_, before)| before.is_small == behind.is_small));
         if let Some(behind) = behind {
-            self.segments.remove(&end);
+            self.segments.remove(end);
             end = behind.end;
         }
         let mut range = behind.or(before.map(|(_, range)| range)).unwrap_or(Range {
@@ -245,9 +241,9 @@ impl Backward {
     /// Refuses an event that obtains memory in which something is live already.
     fn check_unused(&self, from: u64, to: u64) -> Result {
         // The block before `from` is in another segment, or in the same mapped range.
-        let before =
-            self.live.range(..from).next_back().filter(|(address, block)| block.least_end(**address) > from);
-        match before.or_else(|| self.live.range(from..to).next()) {
+        let place = self.live.seek(from);
+        let before = self.live.before(place).filter(|(address, block)| block.least_end(*address) > from);
+        match before.or_else(|| self.live.behind(place).filter(|(address, _)| *address < to)) {
             Some((address, _)) => {
                 Err(format!("obtains memory in which the block at {address:#x} already lives"))
             }
@@ -258,10 +254,10 @@ impl Backward {
     /// Refuses an event that gives back memory which something still holds.
     fn check_unheld(&self, event: &Event) -> Result {
         let (from, to) = (event.address, event.address + event.size);
-        let last = self.segments.range(..to).next_back();
+        let last = self.segments.before(self.segments.seek(to));
         match last {
             _ if from == to => Err("gives back nothing".into()),
-            Some((&start, range)) if range.end > from => Err(format!(
+            Some((start, range)) if range.end > from => Err(format!(
                 "gives back memory of the segment at {start:#x}, which is still there behind this"
             )),
             _ => Ok(()),

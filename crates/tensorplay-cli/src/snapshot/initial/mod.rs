@@ -104,7 +104,7 @@ pub(crate) fn initial_state(snapshot: &Snapshot, device: usize) -> Result<Initia
     let segments: Vec<_> = backward
         .segments
         .iter()
-        .map(|(&start, range)| segment(device, start, range, &backward, settings))
+        .map(|(start, range)| segment(device, start, range, &backward, settings))
         .collect();
     let mut state = InitialState { device, starts_empty: segments.is_empty(), segments, notes: Vec::new() };
     state.notes = notes(&state, snapshot);
@@ -120,7 +120,7 @@ fn segment(
 ) -> InitialSegment {
     let mut blocks = Vec::new();
     let mut at = start;
-    for (&address, live) in backward.live.range(start..range.end) {
+    for (address, live) in backward.live.range(start..range.end) {
         push_free(&mut blocks, at, address);
         let (size, size_is_known) = sizes::infer(address, live, range, settings);
         at = address + size;

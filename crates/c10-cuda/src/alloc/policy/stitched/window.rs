@@ -185,7 +185,15 @@ impl Locked<'_> {
             return Ok(range);
         }
         let shared = self.reserve_limit(stream)?.bytes.min(MOST_ADDRESSES).next_multiple_of(PAGE);
-        let range = self.device.driver.reserve(self.device.index, shared.max(bytes))?;
+        let (driver, index) = (&self.device.driver, self.device.index);
+        let reserved = driver.reserve(index, shared.max(bytes));
+        let range = match reserved {
+            // There may be addresses for this one window.
+            Err(error) if error.status == Status::OutOfMemory && bytes < shared => {
+                driver.reserve(index, bytes)
+            }
+            reserved => reserved,
+        }?;
         self.windows.addresses.insert(range);
         Ok(self.windows.addresses.take(bytes).expect("the range has room for the window"))
     }
