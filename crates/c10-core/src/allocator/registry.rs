@@ -98,6 +98,7 @@ struct Record {
     allocator: Arc<dyn Allocator>,
     priority: u8,
     /// It came with the registry.
+    #[cfg_attr(loom, expect(dead_code, reason = "no storages are kept under loom"))]
     is_default: bool,
     /// What this record replaced; the chain is only walked at the end.
     replaced: *mut Record,
