@@ -24,6 +24,8 @@
 //!   have been changed since;
 //! - `grad` or `grad0`, `grad1`, …: the gradients of the results, zeros where they are not defined. The formula is not
 //!   run when none of those that it names is defined. `grads` has all as they are;
+//! - `own_grad`: the gradient of the first result as a tensor, in a formula that is the only one of its operator and names
+//!   no gradient otherwise. Where nobody else has it, what takes tensors by value may change it in its place;
 //! - `wants`: for several arguments, for each whether its gradient is wanted; so for a list.
 //!
 //! `node:` names the node where PyTorch has it from another operator. `without:` names results that have no gradient.

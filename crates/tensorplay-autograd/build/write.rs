@@ -177,6 +177,8 @@ fn node_name(base: &str) -> String {
 struct Line {
     slots: BTreeMap<String, (Slot, String)>,
     gradients: BTreeSet<usize>,
+    /// It takes the gradient of the first result away.
+    owns: bool,
     wants: bool,
     text: String,
 }
@@ -197,13 +199,14 @@ fn write_formula(out: &mut String, entry: &Entry, schema: &Schema, node: &str) -
     let mut slots: Vec<(Slot, u32)> = Vec::new();
     let mut body = String::new();
     let mut before = 0;
+    let any = targets.iter().any(|(_, ty)| is_tensor_list(ty));
     for formula in &entry.formulas {
         let places: Vec<usize> = (before..before + formula.arguments.len()).map(place_of).collect();
         before += formula.arguments.len();
         let line = read_line(entry, formula, schema)?;
         let users = places.iter().fold(0, |bits, place| bits | 1 << place);
-        let is_list = is_tensor_list(&schema.arguments[argument_at(schema, &formula.arguments[0])].1);
-        write_line(&mut body, &line, &places, is_list, &mut slots, users);
+        let own = is_tensor_list(&schema.arguments[argument_at(schema, &formula.arguments[0])].1);
+        write_line(&mut body, &line, &places, Lists { own, any }, &mut slots, users);
     }
     let text: Vec<String> = order
         .iter()
@@ -229,7 +232,7 @@ fn write_formula(out: &mut String, entry: &Entry, schema: &Schema, node: &str) -
         text.join(", "),
         saves.join(", "),
         schema.kind == "writing",
-        targets.iter().any(|(_, ty)| is_tensor_list(ty)),
+        any,
         slots.iter().any(|(slot, _)| matches!(slot.keep, "Tensor" | "Optional" | "Tensors")),
         slots.iter().any(|(slot, _)| slot.of.starts_with("Result")),
     );
@@ -244,21 +247,42 @@ fn is_tensor_list(ty: &str) -> bool {
     matches!(ty, "&'static [Tensor]" | "&'static [Option<Tensor>]")
 }
 
+/// Where gradients are of lists of tensors.
+#[derive(Clone, Copy)]
+struct Lists {
+    /// That of the formula is.
+    own: bool,
+    /// One of the operator's is.
+    any: bool,
+}
+
 fn write_line(
     body: &mut String,
     line: &Line,
     places: &[usize],
-    is_list: bool,
+    lists: Lists,
     slots: &mut Vec<(Slot, u32)>,
     users: u32,
 ) {
-    let wanted: Vec<_> = places.iter().map(|place| format!("c.wants({place})")).collect();
-    let gradients: Vec<_> = line.gradients.iter().map(usize::to_string).collect();
+    // Without lists targets are edges.
+    let wants = if lists.any { "wants" } else { "wants_edge" };
+    let wanted: Vec<_> = places.iter().map(|place| format!("c.{wants}({place})")).collect();
+    let owned = line.owns.then_some(0);
+    let gradients: Vec<_> = line.gradients.iter().copied().chain(owned).map(|at| at.to_string()).collect();
     let defined = match gradients.is_empty() {
         true => String::new(),
         false => format!(" && c.any_defined(&[{}])", gradients.join(", ")),
     };
     let _ = writeln!(body, "    if ({}){defined} {{", wanted.join(" || "));
+    let given: Vec<_> = match places {
+        [_] => vec!["given".to_owned()],
+        _ => places.iter().map(|place| format!("given{place}")).collect(),
+    };
+    // What the gradients are borrowed for ends before the results are given.
+    let _ = writeln!(body, "        let ({}) = {{", given.join(", "));
+    if line.owns {
+        body.push_str("        let own_grad = c.own_gradient()?;\n");
+    }
     for at in &line.gradients {
         let name = if *at == 0 { "grad".to_owned() } else { format!("grad{at}") };
         let _ =
@@ -276,41 +300,33 @@ fn write_line(
         let _ = writeln!(body, "        {}", binding.replace("{slot}", &at.to_string()));
     }
     if line.wants {
-        let wants = match is_list {
+        let wants = match lists.own {
             true => format!("&c.wants_each({})[..]", places[0]),
             false => format!("[{}]", wanted.join(", ")),
         };
         let _ = writeln!(body, "        let wants = {wants};");
     }
-    let text = &line.text;
-    match places {
-        [place] if is_list => {
-            let _ = writeln!(
-                body,
-                "        let given = checked({{ {text} }})?;\n        c.give_list({place}, given);"
-            );
-        }
-        [place] => {
-            let _ = writeln!(
-                body,
-                "        let given = checked({{ {text} }})?;\n        c.give_wanted({place}, given);"
-            );
-        }
-        _ => {
-            let names: Vec<_> = places.iter().map(|place| format!("given{place}")).collect();
-            let _ = writeln!(body, "        let ({}) = checked({{ {text} }})?;", names.join(", "));
-            for place in places {
-                let _ = writeln!(body, "        c.give({place}, given{place});");
-            }
-        }
+    let _ = writeln!(body, "        let given = checked({{ {} }})?;\n        given\n        }};", line.text);
+    let give = match places {
+        [_] if lists.own => "give_list",
+        [_] => "give_wanted",
+        _ => "give",
+    };
+    for (place, name) in places.iter().zip(given) {
+        let _ = writeln!(body, "        c.{give}({place}, {name});");
     }
     body.push_str("    }\n");
 }
 
 /// Finds what a formula names, and gives it Rust's names.
 fn read_line(entry: &Entry, formula: &Formula, schema: &Schema) -> Result<Line, String> {
-    let mut line =
-        Line { slots: BTreeMap::new(), gradients: BTreeSet::new(), wants: false, text: String::new() };
+    let mut line = Line {
+        slots: BTreeMap::new(),
+        gradients: BTreeSet::new(),
+        owns: false,
+        wants: false,
+        text: String::new(),
+    };
     let pieces = pieces(&formula.text);
     let mut rest = formula.text.as_str();
     for piece in &pieces {
@@ -322,6 +338,14 @@ fn read_line(entry: &Entry, formula: &Formula, schema: &Schema) -> Result<Line, 
         };
         if *name == "wants" {
             line.wants = true;
+            line.text.push_str(name);
+        } else if *name == "own_grad" {
+            // Others would find it gone.
+            if entry.formulas.len() > 1 || pieces.iter().any(names_gradients) {
+                return Err(entry
+                    .fault(formula.line, "`own_grad` is the gradient of one formula that names no other"));
+            }
+            line.owns = true;
             line.text.push_str(name);
         } else if let Some(at) = numbered(name, "grad") {
             line.gradients.insert(at);
@@ -342,6 +366,11 @@ fn read_line(entry: &Entry, formula: &Formula, schema: &Schema) -> Result<Line, 
         }
     }
     Ok(line)
+}
+
+/// Whether it stands for gradients as they came.
+fn names_gradients(piece: &Piece<'_>) -> bool {
+    matches!(piece, Piece::Name(name) if *name == "grads" || numbered(name, "grad").is_some())
 }
 
 /// `grad` is the first, `grad1` the second.

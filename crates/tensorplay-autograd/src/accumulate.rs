@@ -33,7 +33,7 @@ pub(crate) fn accumulator(tensor: &Tensor) -> Node {
     }
     let made = NewNode {
         sequence: FIRST_IN_LINE,
-        edges: Edges::new(),
+        edges: Edges::None,
         inputs: Inputs::One(InputMeta::of(tensor)),
         body: AccumulateGrad { variable: Some(tensor.clone()) },
     }

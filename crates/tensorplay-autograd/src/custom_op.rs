@@ -167,7 +167,7 @@ fn edges(arguments: &[Value]) -> Result<Option<Edges>> {
         Value::Tensor(tensor) if requires_grad(tensor) => gradient_edge(tensor),
         _ => Ok(None),
     };
-    let mut edges = Edges::new();
+    let mut edges = Edges::None;
     for value in arguments {
         match value {
             Value::List(members) if members.iter().any(|member| matches!(member, Value::Tensor(_))) => {

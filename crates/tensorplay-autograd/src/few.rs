@@ -8,87 +8,79 @@ mod tests;
 
 use std::ops::{Deref, DerefMut};
 
-/// What may stand where there is no member. It is a constant, so that a list is made in its place: see Note [Made in
-/// place].
-pub(crate) trait Vacant {
-    /// It holds nothing, and need not end.
-    const VACANT: Self;
+/// A list of mostly no more than two members.
+///
+/// An empty one is a mark alone, so that it is made in its place and ends at once; what ends is what is there. The mark
+/// has a place of its own, since it is also how many members there are.
+#[derive(Clone, Debug, Default)]
+#[repr(u8)]
+pub(crate) enum Few<T> {
+    #[default]
+    None,
+    One([T; 1]),
+    Two([T; 2]),
+    More(Vec<T>),
 }
 
-impl<T> Vacant for Option<T> {
-    const VACANT: Self = None;
-}
-
-/// A list of mostly no more than `N` members.
-#[derive(Clone, Debug)]
-pub(crate) struct Few<T, const N: usize> {
-    /// How many of `first` are members; [`MORE`] where all are in `more`.
-    len: usize,
-    first: [T; N],
-    more: Vec<T>,
-}
-
-const MORE: usize = usize::MAX;
-
-impl<T: Vacant, const N: usize> Few<T, N> {
+impl<T> Few<T> {
     #[inline(always)]
-    pub(crate) const fn new() -> Self {
-        Self { len: 0, first: [const { T::VACANT }; N], more: Vec::new() }
-    }
-
-    #[inline]
     pub(crate) fn push(&mut self, value: T) {
-        match self.first.get_mut(self.len) {
-            Some(place) => {
-                // What was there is vacant.
-                std::mem::forget(std::mem::replace(place, value));
-                self.len += 1;
+        match self {
+            // There is nothing to end.
+            Self::None => std::mem::forget(std::mem::replace(self, Self::One([value]))),
+            _ => self.push_another(value),
+        }
+    }
+
+    #[inline(never)]
+    fn push_another(&mut self, value: T) {
+        *self = match std::mem::take(self) {
+            Self::None => Self::One([value]),
+            Self::One([first]) => Self::Two([first, value]),
+            Self::Two([first, second]) => Self::More(vec![first, second, value]),
+            Self::More(mut members) => {
+                members.push(value);
+                Self::More(members)
             }
-            None => self.push_to_more(value),
-        }
-    }
-
-    #[cold]
-    fn push_to_more(&mut self, value: T) {
-        if self.len != MORE {
-            self.more.extend(self.first.iter_mut().map(|member| std::mem::replace(member, T::VACANT)));
-            self.len = MORE;
-        }
-        self.more.push(value);
+        };
     }
 }
 
-impl<T: Vacant, const N: usize> Default for Few<T, N> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<T, const N: usize> Deref for Few<T, N> {
+impl<T> Deref for Few<T> {
     type Target = [T];
 
     #[inline]
     fn deref(&self) -> &[T] {
-        self.first.get(..self.len).unwrap_or(&self.more)
+        match self {
+            Self::None => &[],
+            Self::One(members) => members,
+            Self::Two(members) => members,
+            Self::More(members) => members,
+        }
     }
 }
 
-impl<T, const N: usize> DerefMut for Few<T, N> {
+impl<T> DerefMut for Few<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        self.first.get_mut(..self.len).unwrap_or(&mut self.more)
+        match self {
+            Self::None => &mut [],
+            Self::One(members) => members,
+            Self::Two(members) => members,
+            Self::More(members) => members,
+        }
     }
 }
 
-impl<T: Vacant, const N: usize> Extend<T> for Few<T, N> {
+impl<T> Extend<T> for Few<T> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, members: I) {
         members.into_iter().for_each(|member| self.push(member));
     }
 }
 
-impl<T: Vacant, const N: usize> FromIterator<T> for Few<T, N> {
+impl<T> FromIterator<T> for Few<T> {
     fn from_iter<I: IntoIterator<Item = T>>(members: I) -> Self {
-        let mut list = Self::new();
+        let mut list = Self::None;
         list.extend(members);
         list
     }

@@ -1,6 +1,7 @@
 //! [`Formula`]: how one operator is differentiated, as the build script makes it from a table of derivatives, and
 //! [`Backward`], what its code runs in.
 
+use std::cell::RefCell;
 use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
 
@@ -101,7 +102,7 @@ impl FormulaBody {
     #[inline(always)]
     pub(crate) fn new(formula: &'static Formula) -> Self {
         // Of one form whatever the formula, so that it is made in its place.
-        Self { formula, saved: Kept::Plain(SavedList::new()), lengths: None }
+        Self { formula, saved: Kept::Plain(SavedList::None), lengths: None }
     }
 
     #[inline]
@@ -133,7 +134,7 @@ impl FormulaBody {
     pub(crate) fn apply(
         &self,
         node: &Node,
-        gradients: &[Option<Tensor>],
+        gradients: &mut [Option<Tensor>],
         keep: bool,
         given: &mut Gradients,
     ) -> Result<()> {
@@ -153,7 +154,7 @@ impl FormulaBody {
             lengths: self.lengths.as_deref(),
             given,
             unwanted: crate::engine::unwanted(node),
-            zeros: Vec::new(),
+            zeros: RefCell::default(),
             unpacked: Unpacked::default(),
         })
     }
@@ -185,17 +186,24 @@ fn take(saved: &Mutex<SavedList>, keep: bool) -> SavedList {
     }
 }
 
+// Note [Gradients given away]
+// What a node took nobody asks for once its formula has it: not the engine, and whoever else wants it (a hook, a
+// retained gradient, a result of the call, the caller whose gradient it is) has a handle. So a formula may give its
+// gradient to an operator that takes tensors by value, and where there is no other handle that changes it in its place:
+// see aten's Note [Tensors given away]. That asks for handles of all kinds, so that nothing has to be known here of who
+// may have one. Elements, dtype, layout and version are those of a new tensor.
+
 /// What the code of a formula sees: the gradients of the results, what was kept, and where its own results go.
 pub(crate) struct Backward<'a> {
     node: &'a Node,
-    gradients: &'a [Option<Tensor>],
+    gradients: &'a mut [Option<Tensor>],
     saved: &'a [Saved],
     lengths: Option<&'a [usize]>,
     given: &'a mut Gradients,
     /// A bit for each edge that leads to nothing that is wanted.
     unwanted: u64,
     /// Gradients of zeros that were made.
-    zeros: Vec<(usize, Tensor)>,
+    zeros: RefCell<Vec<(usize, Tensor)>>,
     unpacked: Unpacked,
 }
 
@@ -208,25 +216,34 @@ impl<'a> Backward<'a> {
 
     /// The gradient of a result; zeros where it is not defined.
     #[inline]
-    pub(crate) fn gradient(&mut self, at: usize) -> Result<Gradient<'a>> {
+    pub(crate) fn gradient(&self, at: usize) -> Result<Gradient<'_>> {
         match self.gradients.get(at) {
             Some(Some(gradient)) => Ok(Gradient::Given(gradient)),
             _ => self.zeros(at).map(Gradient::Zeros),
         }
     }
 
-    fn zeros(&mut self, at: usize) -> Result<Tensor> {
-        if let Some((_, zeros)) = self.zeros.iter().find(|(of, _)| *of == at) {
+    /// The gradient of the first result: see Note [Gradients given away].
+    #[inline]
+    pub(crate) fn own_gradient(&mut self) -> Result<Tensor> {
+        match self.gradients.first_mut().and_then(Option::take) {
+            Some(gradient) => Ok(gradient),
+            None => self.zeros(0),
+        }
+    }
+
+    fn zeros(&self, at: usize) -> Result<Tensor> {
+        if let Some((_, zeros)) = self.zeros.borrow().iter().find(|(of, _)| *of == at) {
             return Ok(zeros.clone());
         }
         let meta = self.node.inputs().get(at);
         let zeros = meta.ok_or_else(|| Error::invalid_argument("no such result"))?.zeros()?;
-        self.zeros.push((at, zeros.clone()));
+        self.zeros.borrow_mut().push((at, zeros.clone()));
         Ok(zeros)
     }
 
     /// The gradients of all results.
-    pub(crate) fn gradients(&self) -> &'a [Option<Tensor>] {
+    pub(crate) fn gradients(&self) -> &[Option<Tensor>] {
         self.gradients
     }
 
@@ -252,8 +269,9 @@ impl<'a> Backward<'a> {
         self.span(target).any(|at| self.wants_edge(at))
     }
 
+    /// The same, by its edge: that of a target where no target is a list.
     #[inline]
-    fn wants_edge(&self, at: usize) -> bool {
+    pub(crate) fn wants_edge(&self, at: usize) -> bool {
         self.node.next_functions()[at].is_some() && (at >= 64 || self.unwanted >> at & 1 == 0)
     }
 

@@ -8,7 +8,7 @@ use aten::dispatch::Value;
 use aten::{Dims, Error, Result, Tensor};
 use c10_core::{Device, Scalar, ScalarType};
 
-use crate::few::{Few, Vacant};
+use crate::few::Few;
 use crate::meta::{meta, requires_grad};
 use crate::mode::is_grad_enabled;
 use crate::node::{Edge, Node};
@@ -32,7 +32,7 @@ enum Data {
 }
 
 /// What a node keeps.
-pub(crate) type SavedList = Few<Saved, 2>;
+pub(crate) type SavedList = Few<Saved>;
 
 /// What a formula keeps between forward and backward.
 pub(crate) enum Saved {
@@ -59,10 +59,6 @@ pub(crate) struct TensorMeta {
     device: Device,
     is_conj: bool,
     is_neg: bool,
-}
-
-impl Vacant for Saved {
-    const VACANT: Self = Self::None;
 }
 
 impl Saved {

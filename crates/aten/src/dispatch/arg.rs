@@ -44,6 +44,12 @@ pub trait Arg: Sealed + 'static {
     #[inline]
     fn for_each_tensor(_item: Self::Item<'_>, _f: &mut dyn FnMut(&Tensor)) {}
 
+    /// The tensor that it is, or that is there; `None` of a list.
+    #[inline]
+    fn tensor<'a>(_item: Self::Item<'a>) -> Option<&'a Tensor> {
+        None
+    }
+
     /// Whether a tensor in it is [followed](Tensor::is_followed).
     #[inline]
     fn is_followed(item: Self::Item<'_>) -> bool {
@@ -208,6 +214,11 @@ impl Arg for &'static Tensor {
     fn for_each_tensor(item: &Tensor, f: &mut dyn FnMut(&Tensor)) {
         f(item);
     }
+
+    #[inline]
+    fn tensor<'a>(item: Self::Item<'a>) -> Option<&'a Tensor> {
+        Some(item)
+    }
 }
 
 impl Sealed for Option<&'static Tensor> {}
@@ -240,6 +251,11 @@ impl Arg for Option<&'static Tensor> {
     #[inline]
     fn for_each_tensor(item: Option<&Tensor>, f: &mut dyn FnMut(&Tensor)) {
         item.into_iter().for_each(f);
+    }
+
+    #[inline]
+    fn tensor<'a>(item: Self::Item<'a>) -> Option<&'a Tensor> {
+        item
     }
 }
 

@@ -68,6 +68,7 @@ pub trait Around: Send + Sync + 'static {
 pub(super) trait AnyArgument {
     fn boxed(&self) -> Value;
     fn for_each_tensor(&self, f: &mut dyn FnMut(&Tensor));
+    fn tensor(&self) -> Option<&Tensor>;
 }
 
 pub(super) struct Lent<'a, P: Arg>(pub(super) P::Item<'a>);
@@ -80,13 +81,17 @@ impl<P: Arg> AnyArgument for Lent<'_, P> {
     fn for_each_tensor(&self, f: &mut dyn FnMut(&Tensor)) {
         P::for_each_tensor(self.0, f);
     }
+
+    fn tensor(&self) -> Option<&Tensor> {
+        P::tensor(self.0)
+    }
 }
 
 /// The arguments of a call that an [`Around`] sees, by their place in the schema.
 #[derive(Clone, Copy)]
 pub struct Arguments<'a>(pub(super) &'a [&'a dyn AnyArgument]);
 
-impl Arguments<'_> {
+impl<'a> Arguments<'a> {
     /// How many there are.
     #[inline]
     pub fn len(&self) -> usize {
@@ -102,6 +107,12 @@ impl Arguments<'_> {
     #[inline]
     pub fn boxed(&self, at: usize) -> Value {
         self.0.get(at).map_or(Value::None, |argument| argument.boxed())
+    }
+
+    /// The tensor that one argument is; `None` of one that is absent or a list.
+    #[inline]
+    pub fn tensor(&self, at: usize) -> Option<&'a Tensor> {
+        self.0.get(at)?.tensor()
     }
 
     /// Calls `f` with each tensor of one argument, which may be a list or absent.

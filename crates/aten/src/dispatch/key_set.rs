@@ -178,6 +178,7 @@ impl DispatchKeySet {
     }
 
     /// Holds the key; for half a key, its functionality. Nothing holds aliases or *undefined*.
+    #[inline]
     pub const fn has(self, key: DispatchKey) -> bool {
         let wanted = Self::new(key);
         wanted.0 != 0 && self.has_all(wanted)

@@ -275,6 +275,16 @@ impl OperatorHandle {
         kernel.links_views().then_some(keys)
     }
 
+    /// Whether a call of this operator, of `tensor` alone, is led to the kernel of the host, and nothing else. Who knows
+    /// what that does may do it in place of the call.
+    #[inline]
+    pub(crate) fn leads_to_host(self, tensor: &Tensor) -> bool {
+        const HOST: usize = DispatchKeySet::of(&[DispatchKey::Cpu]).table_index();
+        let of_host = self.0.table[HOST].load();
+        let led = self.lead_call(tensor.key_set(), || tensor.is_followed());
+        led.is_ok_and(|(_, kernel)| of_host.is_some_and(|of_host| std::ptr::eq(kernel, of_host)))
+    }
+
     /// As [`lead_call`](Self::lead_call), of keys that count whatever the thread says.
     #[inline]
     pub(super) fn lead_redispatch(self, keys: DispatchKeySet) -> Result<Led> {

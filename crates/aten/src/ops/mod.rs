@@ -9,6 +9,7 @@ pub mod handles;
 
 mod dtypes;
 mod forms;
+mod given_away;
 
 mod unary;
 mod rounding;

@@ -72,19 +72,19 @@ impl Tensor {
     /// The size of each dimension.
     #[inline]
     pub fn sizes(&self) -> Dims {
-        self.geometry().sizes.clone()
+        self.0.with_geometry(|geometry| geometry.sizes.clone())
     }
 
     /// The stride of each dimension, in elements.
     #[inline]
     pub fn strides(&self) -> Dims {
-        self.geometry().strides.clone()
+        self.0.with_geometry(|geometry| geometry.strides.clone())
     }
 
     /// Whether the sizes are these.
     #[inline]
     pub fn has_sizes(&self, sizes: &[i64]) -> bool {
-        self.geometry().sizes == *sizes
+        self.0.with_geometry(|geometry| geometry.sizes == *sizes)
     }
 
     /// The number of dimensions (`dim`).
@@ -199,6 +199,13 @@ impl Tensor {
     #[inline]
     pub(crate) fn unique_bytes(&mut self) -> Option<&mut [u8]> {
         Shared::get_mut(&mut self.0).and_then(TensorImpl::unique_bytes)
+    }
+
+    /// The bytes of its elements, in the order in which they lie, if this is the only handle on the tensor and on its
+    /// storage, which has no more, and nothing is known of the tensor that another would not have.
+    #[inline]
+    pub(crate) fn own_elements(&mut self) -> Option<&mut [u8]> {
+        Shared::get_mut(&mut self.0).and_then(TensorImpl::own_elements)
     }
 
     /// A handle that does not keep the tensor alive.

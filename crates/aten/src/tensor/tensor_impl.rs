@@ -87,6 +87,15 @@ impl TensorImpl {
         }
     }
 
+    /// What `f` says of the geometry now: with nothing to end afterwards, of most tensors.
+    #[inline(always)]
+    pub(super) fn with_geometry<R>(&self, f: impl Fn(&Geometry) -> R) -> R {
+        match self.unchanged() {
+            Some(geometry) => f(geometry),
+            None => f(&self.geometry()),
+        }
+    }
+
     /// The geometry, if it is the first still.
     #[inline]
     pub(crate) fn unchanged(&self) -> Option<&Geometry> {
@@ -168,6 +177,22 @@ impl TensorImpl {
             return None;
         }
         self.first.storage.unique_bytes()
+    }
+
+    /// The bytes of the elements, in the order in which they lie, if nobody else has them, there is no more in the
+    /// storage, and nothing is known of the tensor but its geometry.
+    #[inline]
+    pub(super) fn own_elements(&mut self) -> Option<&mut [u8]> {
+        let is_plain = self.made_by.is_none()
+            && self.rare.get().is_none()
+            && self.view_base.is_none()
+            && !self.is_wrapped_number
+            // Others may know of memory that was allocated elsewhere.
+            && self.first.storage.is_resizable()
+            && self.first.flags.is_non_overlapping_and_dense();
+        let size = self.first.numel as usize * self.dtype.element_size();
+        let bytes = if is_plain { self.first.storage.unique_bytes() } else { None };
+        bytes.filter(|bytes| bytes.len() == size)
     }
 
     /// Says what made the tensor, unless anything is known of that.

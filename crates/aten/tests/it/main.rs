@@ -21,6 +21,7 @@ mod random_ops;
 mod index_ops;
 mod kept;
 mod factory_ops;
+mod given_away;
 mod schema;
 mod indexing;
 mod operators;

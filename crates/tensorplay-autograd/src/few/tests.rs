@@ -1,14 +1,10 @@
-use super::{Few, OneOrMany, Vacant};
-
-impl Vacant for String {
-    const VACANT: Self = Self::new();
-}
+use super::{Few, OneOrMany};
 
 #[test]
 fn few_is_a_list_whatever_its_length() {
     for count in 0..6 {
         let expected: Vec<String> = (0..count).map(|i: i32| i.to_string()).collect();
-        let mut list = Few::<String, 2>::from_iter(expected.clone());
+        let mut list = Few::<String>::from_iter(expected.clone());
         assert_eq!(*list, *expected);
         list.iter_mut().for_each(|member| member.push('!'));
         list.push("last".to_owned());

@@ -12,7 +12,7 @@ pub(crate) fn first(grad: &Tensor, second: &Tensor, first: &TensorMeta, alpha: S
         true => second.conj()?.mm(&grad.t()?)?.t()?,
         false => grad.mm(&second.t()?.conj()?)?,
     };
-    scaled(&product, alpha)
+    scaled(product, alpha)
 }
 
 /// Of the second factor, likewise.
@@ -21,7 +21,7 @@ pub(crate) fn second(grad: &Tensor, first: &Tensor, second: &TensorMeta, alpha: 
         true => grad.t()?.mm(&first.conj()?)?.t()?,
         false => first.t()?.conj()?.mm(grad)?,
     };
-    scaled(&product, alpha)
+    scaled(product, alpha)
 }
 
 fn is_column_major(matrix: &TensorMeta) -> bool {
@@ -31,12 +31,12 @@ fn is_column_major(matrix: &TensorMeta) -> bool {
 
 /// Of the first factor of a batch of products.
 pub(crate) fn batched_first(grad: &Tensor, second: &Tensor, alpha: Scalar) -> Result<Tensor> {
-    scaled(&grad.bmm(&second.transpose(1, 2)?.conj()?)?, alpha)
+    scaled(grad.bmm(&second.transpose(1, 2)?.conj()?)?, alpha)
 }
 
 /// Of the second factor of a batch of products.
 pub(crate) fn batched_second(grad: &Tensor, first: &Tensor, alpha: Scalar) -> Result<Tensor> {
-    scaled(&first.transpose(1, 2)?.conj()?.bmm(grad)?, alpha)
+    scaled(first.transpose(1, 2)?.conj()?.bmm(grad)?, alpha)
 }
 
 /// The gradient of a sum over batches, for each of them.

@@ -12,12 +12,12 @@ pub(crate) fn zeros(like: &TensorMeta) -> Result<Tensor> {
 }
 
 /// The conjugate of `alpha` times the gradient; the gradient itself for one.
-pub(crate) fn scaled(grad: &Tensor, alpha: Scalar) -> Result<Tensor> {
+pub(crate) fn scaled(grad: Tensor, alpha: Scalar) -> Result<Tensor> {
     // Not by equality of scalars, which looks at all pairs of kinds.
     if matches!(alpha, Scalar::Int(1) | Scalar::Double(1.0)) {
-        Ok(grad.clone())
+        Ok(grad)
     } else {
-        grad.mul_scalar(conj(alpha))
+        grad.into_mul_scalar(conj(alpha))
     }
 }
 

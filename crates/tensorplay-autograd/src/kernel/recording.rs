@@ -5,7 +5,7 @@ use aten::{Result, Tensor};
 
 use crate::formula::{Formula, FormulaBody, Keep, Of};
 use crate::mode::is_grad_enabled;
-use crate::node::{Draft, Edges, InputMeta, Inputs, Node};
+use crate::node::{Draft, Edge, InputMeta, Inputs, NewEdges, Node};
 use crate::saved::{Saved, SavedTensor, TensorMeta};
 use crate::saved_hooks::check_stop;
 use crate::view_track::edge_if_required;
@@ -90,35 +90,51 @@ impl Recording {
 /// Finds where gradients go: bit `i` says that that of target `i` is wanted. Each tensor of a list has an edge.
 #[inline]
 fn find_edges(
-    edges: &mut Edges,
+    edges: &mut NewEdges<'_>,
     body: &mut FormulaBody,
     formula: &Formula,
     arguments: Arguments<'_>,
 ) -> Result<u32> {
-    let mut wants = 0;
-    let mut lengths = Vec::new();
-    for (which, target) in formula.targets.iter().enumerate() {
-        let before = edges.len();
-        let mut found = Ok(());
-        arguments.tensors_of(target.argument, &mut |tensor| match edge_if_required(tensor) {
-            Ok(edge) => {
-                wants |= u32::from(edge.is_some()) << which;
-                edges.push(edge);
-            }
-            Err(error) => found = Err(error),
-        });
-        found?;
-        // A tensor that is absent has an edge too: targets have their places.
-        if edges.len() == before && !target.is_list {
-            edges.push(None);
-        }
-        if formula.has_list {
-            lengths.push(edges.len() - before);
-        }
-    }
     if formula.has_list {
-        body.set_lengths(lengths.into_boxed_slice());
+        return find_edges_of_lists(edges, body, formula, arguments);
     }
+    let mut wants = 0;
+    for (which, target) in formula.targets.iter().enumerate() {
+        // A tensor that is absent has an edge too: targets have their places.
+        let edge = arguments.tensor(target.argument).map_or(Ok(None), edge_if_required)?;
+        wants |= u32::from(edge.is_some()) << which;
+        edges.push(edge);
+    }
+    Ok(wants)
+}
+
+/// The same, where a target is a list: the node knows then how many edges each has.
+#[inline(never)]
+fn find_edges_of_lists(
+    edges: &mut NewEdges<'_>,
+    body: &mut FormulaBody,
+    formula: &Formula,
+    arguments: Arguments<'_>,
+) -> Result<u32> {
+    let (mut wants, mut lengths) = (0, Vec::new());
+    for (which, target) in formula.targets.iter().enumerate() {
+        let (mut count, mut found) = (0, Ok(()));
+        let mut add = |edge: Option<Edge>| {
+            wants |= u32::from(edge.is_some()) << which;
+            edges.push(edge);
+            count += 1;
+        };
+        match target.is_list {
+            true => arguments.tensors_of(target.argument, &mut |tensor| match edge_if_required(tensor) {
+                Ok(edge) => add(edge),
+                Err(error) => found = Err(error),
+            }),
+            false => add(arguments.tensor(target.argument).map_or(Ok(None), edge_if_required)?),
+        }
+        found?;
+        lengths.push(count);
+    }
+    body.set_lengths(lengths.into_boxed_slice());
     Ok(wants)
 }
 
@@ -169,10 +185,13 @@ fn argument(arguments: Arguments<'_>, at: usize, keep: Keep, changed: Option<&Te
         _ => SavedTensor::argument(tensor),
     };
     match keep {
-        Keep::Value => Ok(match arguments.boxed(at) {
-            Value::Scalar(number) => Saved::Number(number),
-            value => Saved::Value(value),
-        }),
+        Keep::Value => {
+            let value = arguments.boxed(at);
+            let Value::Scalar(number) = value else { return Ok(Saved::Value(value)) };
+            // A number need not end.
+            std::mem::forget(value);
+            Ok(Saved::Number(number))
+        }
         Keep::Tensor | Keep::Optional => {
             let mut saved = Ok(Saved::None);
             arguments.tensors_of(at, &mut |tensor| saved = save(tensor).map(Saved::Tensor));

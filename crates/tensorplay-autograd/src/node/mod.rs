@@ -54,7 +54,7 @@ pub(crate) trait Apply: Any + Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
-pub(crate) type Edges = Few<Option<Edge>, 2>;
+pub(crate) type Edges = Few<Option<Edge>>;
 pub(crate) type Inputs = OneOrMany<InputMeta>;
 
 struct NodeCell {
@@ -125,7 +125,7 @@ impl Draft {
     #[inline(always)]
     pub(crate) fn new<R>(
         formula: &'static Formula,
-        fill: impl FnOnce(&mut Edges, &mut FormulaBody) -> R,
+        fill: impl FnOnce(&mut NewEdges<'_>, &mut FormulaBody) -> R,
     ) -> (Self, R) {
         let sequence = next_sequence();
         // All of it is constants, so that it is made in its place: see Note [Made in place].
@@ -133,15 +133,15 @@ impl Draft {
             sequence,
             topological: 0,
             stream: None,
-            edges: Edges::new(),
+            edges: Edges::None,
             inputs: Inputs::default(),
             hooks: OnceLock::new(),
             origin: None,
             body: Body::Formula(FormulaBody::new(formula)),
         };
         let (node, result) = Shared::new_with(make, |cell| {
-            let result = fill(&mut cell.edges, cell.body.as_formula_mut());
-            cell.topological = topological_above(&cell.edges);
+            let mut edges = NewEdges { edges: &mut cell.edges, topological: &mut cell.topological };
+            let result = fill(&mut edges, cell.body.as_formula_mut());
             if anomaly::is_enabled() {
                 cell.origin = Origin::here();
             }
@@ -169,6 +169,22 @@ impl Draft {
         std::mem::forget(std::mem::replace(&mut cell.inputs, inputs()));
         cell.stream = stream_of(&cell.inputs);
         self.0
+    }
+}
+
+/// The edges of a node that is being made, and its longest way to a leaf.
+pub(crate) struct NewEdges<'n> {
+    edges: &'n mut Edges,
+    topological: &'n mut u64,
+}
+
+impl NewEdges<'_> {
+    #[inline]
+    pub(crate) fn push(&mut self, edge: Option<Edge>) {
+        if let Some(edge) = &edge {
+            *self.topological = (*self.topological).max(edge.node.topological() + 1);
+        }
+        self.edges.push(edge);
     }
 }
 

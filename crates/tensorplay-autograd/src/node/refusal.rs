@@ -41,7 +41,7 @@ pub(crate) fn lost(name: &'static str, changed: &Tensor) -> Node {
 pub(crate) fn once_differentiable<'t>(given: impl Iterator<Item = &'t Tensor>) -> Node {
     NewNode {
         sequence: next_sequence(),
-        edges: Edges::new(),
+        edges: Edges::None,
         inputs: given.map(InputMeta::of).collect(),
         body: Refusal::OnceDifferentiable,
     }

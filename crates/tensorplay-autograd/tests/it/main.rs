@@ -11,6 +11,7 @@ mod basics;
 mod broken;
 mod order;
 mod hooks;
+mod given_away;
 mod roots;
 mod reentrant;
 mod modes;
