@@ -1,19 +1,33 @@
 //! The gradients of a convolution, which are products with the same three operands: of the input (also the
 //! transposed convolution), of the weight and of the bias.
 
-#![expect(unsafe_code, reason = "threads write disjoint channels of one buffer")]
+#![expect(
+    unsafe_code,
+    reason = "threads write disjoint channels of one buffer, and images are copied with their channels last"
+)]
+
+use std::borrow::Cow;
 
 use super::forward::forward;
 use super::geometry::{ConvGeometry, DIMS, Dims};
-use super::patches::{gather, scatter_add};
+use super::patches::{Reach, gather_row, scatter_add};
 use crate::linalg::accumulate::Accumulate;
 use crate::linalg::gemm::gemm;
 use crate::linalg::matrices::{Matrices, MatricesMut, MatrixLayout};
+use crate::linalg::pack::{Source, pack};
 use crate::linalg::simd::Ring;
-use crate::parallel::{DisjointMut, parallel_for};
+use crate::parallel::{DisjointMut, for_each_piece, parallel_for};
 
-/// Elements of patches that are held at a time.
-const PATCHES: usize = 1 << 21;
+/// Elements of patches that are held at a time for the gradient of the input.
+const COLUMNS: usize = 1 << 21;
+/// Elements of patches that are held at a time for the gradient of the weight: a thread's, to stay in its cache.
+const PATCHES: usize = 1 << 17;
+/// Places of which patches are held all the same: to add the products of fewer to all sums is not worth it.
+const PLACES: usize = 384;
+/// Parts of a batch whose products are summed apart.
+const PARTS: usize = 16;
+/// Sums of such parts.
+const PART_SUMS: usize = 1 << 18;
 
 /// Writes the gradient of the input: what a transposed convolution of `grad_output` with `weight` gives.
 ///
@@ -37,7 +51,7 @@ pub(crate) fn backward_input<T: Accumulate>(
         (geometry.channels_in * geometry.input_len(), geometry.channels_out * outputs);
     let weight = widened(weight);
     let mut sums = vec![T::Sum::ZERO; image_in];
-    let channels_at_once = (PATCHES / (geometry.taps() * outputs).max(1)).clamp(1, geometry.channels_in);
+    let channels_at_once = (COLUMNS / (geometry.taps() * outputs).max(1)).clamp(1, geometry.channels_in);
     let mut patches = vec![T::Sum::ZERO; channels_at_once * geometry.taps() * outputs];
     for image in 0..geometry.batch * geometry.groups {
         let group = image % geometry.groups;
@@ -112,7 +126,11 @@ fn flipped_weight<T: Accumulate>(geometry: &ConvGeometry, weight: &[T]) -> Vec<T
     flipped
 }
 
-/// Writes the gradient of the weight.
+/// Writes the gradient of the weight: the output's gradient, as a matrix of channels and places, times the matrix of
+/// the inputs that the weights meet at each place.
+///
+/// The batch is cut into parts, for each of which the products are summed apart. How many there are depends on sizes
+/// alone, so that results do not depend on threads.
 ///
 /// # Panics
 /// When a slice has not the size that the geometry says.
@@ -123,49 +141,108 @@ pub(crate) fn backward_weight<T: Accumulate>(
     grad_weight: &mut [T],
 ) {
     geometry.assert_lens(input.len(), grad_weight.len(), grad_output.len());
-    let (outputs, taps, depth) = (geometry.output_len(), geometry.taps(), geometry.depth());
-    let (image_in, image_out) =
-        (geometry.channels_in * geometry.input_len(), geometry.channels_out * outputs);
-    let mut sums = vec![T::Sum::ZERO; grad_weight.len()];
-    let channels_at_once = (PATCHES / (taps * outputs).max(1)).clamp(1, geometry.channels_in.max(1));
-    let mut patches = vec![T::Sum::ZERO; channels_at_once * taps * outputs];
-    for image in 0..geometry.batch * geometry.groups {
-        let group = image % geometry.groups;
+    if grad_weight.is_empty() {
+        return;
+    }
+    let (channels_in, taps, depth) = (geometry.channels_in, geometry.taps(), geometry.depth());
+    let weights = geometry.channels_out * depth;
+    let parts = (PART_SUMS / grad_weight.len()).clamp(1, PARTS).min(geometry.batch.max(1));
+    let mut sums = vec![T::Sum::ZERO; geometry.groups * parts * weights];
+    let work = weights * geometry.output_len() * geometry.batch.div_ceil(parts);
+    for_each_piece(&mut sums, weights, work, |piece, sums| {
+        let (group, part) = (piece / parts, piece % parts);
+        let images = geometry.batch * part / parts..geometry.batch * (part + 1) / parts;
+        let images = images.map(|image| image * geometry.groups + group);
+        weight_products(geometry, grad_output, input, images, sums);
+    });
+    for (sums, grad_weight) in
+        sums.chunks_exact_mut(parts * weights).zip(grad_weight.chunks_exact_mut(weights))
+    {
+        let (sums, others) = sums.split_at_mut(weights);
+        for other in others.chunks_exact(weights) {
+            sums.iter_mut().zip(other).for_each(|(sum, &other)| *sum = sum.ring_add(other));
+        }
+        // The channels of the input, which are beside each other in the sums, come before the taps in the weight.
+        for (sums, grad_weight) in sums.chunks_exact(depth).zip(grad_weight.chunks_exact_mut(depth)) {
+            for (place, to) in grad_weight.iter_mut().enumerate() {
+                *to = T::narrow(sums[place % taps * channels_in + place / taps]);
+            }
+        }
+    }
+}
+
+/// Adds the products of some images of one group to `sums`, which are for each channel of the output a row of those
+/// for each place of the kernel and each channel of the input.
+fn weight_products<T: Accumulate>(
+    geometry: &ConvGeometry,
+    grad_output: &[T],
+    input: &[T],
+    images: impl Iterator<Item = usize>,
+    sums: &mut [T::Sum],
+) {
+    let (channels, depth, outputs) = (geometry.channels_out, geometry.depth(), geometry.output_len());
+    let (image_in, image_out) = (geometry.channels_in * geometry.input_len(), channels * outputs);
+    let [_, _, row_len] = geometry.output;
+    let rows = outputs / row_len.max(1);
+    let rows_at_once = (PATCHES / (row_len * depth).max(1)).max(PLACES.div_ceil(row_len.max(1)));
+    let rows_at_once = rows_at_once.min(rows);
+    let reaches: Vec<Reach> =
+        (0..geometry.taps()).map(|tap| Reach::new(geometry, geometry.tap(tap))).collect();
+    // What is not written below meets padding, the same for all images where patches are taken of whole ones.
+    let mut patches = vec![T::Sum::ZERO; rows_at_once * row_len * depth];
+    for image in images {
         let grad_output = widened(&grad_output[image * image_out..][..image_out]);
-        let input = &input[image * image_in..][..image_in];
-        for first in (0..geometry.channels_in).step_by(channels_at_once) {
-            let channels = channels_at_once.min(geometry.channels_in - first);
-            let cols = channels * taps;
-            take_patches(geometry, &input[first * geometry.input_len()..], &mut patches, channels);
-            let place = group * geometry.channels_out * depth + first * taps;
-            let weights = MatrixLayout::matrix(geometry.channels_out, cols, depth as isize, 1);
+        let pixels = channels_last(geometry, widened(&input[image * image_in..][..image_in]));
+        for first in (0..rows).step_by(rows_at_once.max(1)) {
+            let rows_taken = first..rows.min(first + rows_at_once);
+            let places = rows_taken.len() * row_len;
+            if rows_taken.len() < rows {
+                patches.fill(T::Sum::ZERO);
+            }
+            take_patches(geometry, &reaches, &pixels, first, &mut patches[..places * depth]);
+            let places_of_channels = MatrixLayout::matrix(channels, places, outputs as isize, 1);
             gemm(
                 T::Sum::ONE,
-                Matrices::new(&grad_output, 0, MatrixLayout::row_major(geometry.channels_out, outputs)),
-                Matrices::new(&patches, 0, MatrixLayout::row_major(cols, outputs)).transposed(),
+                Matrices::new(&grad_output, first * row_len, places_of_channels),
+                Matrices::new(&patches, 0, MatrixLayout::row_major(places, depth)),
                 T::Sum::ONE,
-                MatricesMut::new(&mut sums, place, weights),
+                MatricesMut::new(sums, 0, MatrixLayout::row_major(channels, depth)),
             );
         }
     }
-    grad_weight.iter_mut().zip(&sums).for_each(|(to, &sum)| *to = T::narrow(sum));
 }
 
-fn take_patches<T: Accumulate>(
+/// An image with the channels of each place beside each other.
+fn channels_last<'a, S: Ring>(geometry: &ConvGeometry, image: Cow<'a, [S]>) -> Cow<'a, [S]> {
+    let (channels, places) = (geometry.channels_in, geometry.input_len());
+    if channels == 1 {
+        return image;
+    }
+    let mut pixels = vec![S::ZERO; channels * places];
+    let source = Source {
+        first: image.as_ptr(),
+        lanes: channels,
+        depth: places,
+        lane_stride: places as isize,
+        depth_stride: 1,
+    };
+    // SAFETY: the image has as many channels of so many places, and there is room for as many.
+    unsafe { pack(source, pixels.as_mut_ptr(), channels) };
+    pixels.into()
+}
+
+/// Writes the patches of some rows of outputs from the row `first` on.
+fn take_patches<S: Ring>(
     geometry: &ConvGeometry,
-    input: &[T],
-    patches: &mut [T::Sum],
-    channels: usize,
+    reaches: &[Reach],
+    pixels: &[S],
+    first: usize,
+    patches: &mut [S],
 ) {
-    let (inputs, outputs, taps) = (geometry.input_len(), geometry.output_len(), geometry.taps());
-    let patches = DisjointMut::new(patches);
-    parallel_for(0..channels * taps, (1 << 15) / outputs.max(1), |rows| {
-        for row in rows {
-            let channel = &input[row / taps * inputs..][..inputs];
-            // SAFETY: each row is taken once.
-            let patches = unsafe { patches.part(row * outputs..(row + 1) * outputs) };
-            gather(geometry, geometry.tap(row % taps), channel, patches, T::Sum::ZERO, T::widen);
-        }
+    let len = geometry.output[2] * geometry.depth();
+    for_each_piece(patches, len, len, |row, patches| {
+        let row = first + row;
+        gather_row(geometry, reaches, pixels, [row / geometry.output[1], row % geometry.output[1]], patches);
     });
 }
 
@@ -210,7 +287,7 @@ fn sum_of<T: Accumulate>(row: &[T]) -> T::Sum {
 }
 
 /// The elements as sums.
-fn widened<T: Accumulate>(elements: &[T]) -> std::borrow::Cow<'_, [T::Sum]> {
+fn widened<T: Accumulate>(elements: &[T]) -> Cow<'_, [T::Sum]> {
     match T::as_sums(elements) {
         Some(sums) => sums.into(),
         None => elements.iter().map(|element| element.widen()).collect(),

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::loops::number_bytes;
 use super::operand::Bytes;
-use super::run::{First, GRAIN_SIZE, Row, first_in};
+use super::run::{First, Further, GRAIN_SIZE, Rows, first_in};
 use super::{Config, Input, TensorIter};
 use crate::error::Result;
 use crate::ops::{Dest, Made};
@@ -61,7 +61,11 @@ pub(super) fn plan<'a, const INPUTS: usize>(
     flat.dtypes[0] = output_dtype;
     // What is walked is what was looked at: a tensor that another thread has changed since then is not.
     match dest.given() {
-        None => flat.fresh = Some(dense_like(geometry, output_dtype, first.device())?),
+        None => {
+            let fresh = dense_like(geometry, output_dtype, first.device())?;
+            // There was none, which needs not be ended.
+            std::mem::forget(flat.fresh.replace(fresh));
+        }
         Some(given) => match unchanged(given) {
             Some(written) if is_writable(given, written, first, geometry, inputs, output_dtype, config) => {
                 flat.dtypes[0] = given.dtype();
@@ -212,7 +216,7 @@ impl<'a> Flat<'a> {
     /// Calls `row` with all elements, with access to all operands: at once, or part by part if there are many. There are
     /// `N` operands.
     #[inline(always)]
-    pub(super) fn walk<const N: usize>(&self, counts_writes: bool, row: Row<'_, N>) -> Result<()> {
+    pub(super) fn walk<const N: usize>(&self, counts_writes: bool, row: Rows<'_, N>) -> Result<()> {
         let storages: [_; N] = std::array::from_fn(|i| self.given[i].map(|geometry| &geometry.storage));
         match Access::with_few(storages, counts_writes, || self.walk_locked(row)) {
             Some(walked) => walked,
@@ -223,7 +227,7 @@ impl<'a> Flat<'a> {
     /// [`walk`](Self::walk), where others have to be waited for.
     #[cold]
     #[inline(never)]
-    fn walk_late<const N: usize>(&self, counts_writes: bool, row: Row<'_, N>) -> Result<()> {
+    fn walk_late<const N: usize>(&self, counts_writes: bool, row: Rows<'_, N>) -> Result<()> {
         let read: SmallVec<[_; FEW]> =
             self.given[1..].iter().flatten().map(|geometry| &geometry.storage).collect();
         let written = self.given[0].map(|geometry| &geometry.storage);
@@ -234,7 +238,7 @@ impl<'a> Flat<'a> {
     }
 
     #[inline(always)]
-    fn walk_locked<const N: usize>(&self, row: Row<'_, N>) -> Result<()> {
+    fn walk_locked<const N: usize>(&self, row: Rows<'_, N>) -> Result<()> {
         // What is in no tensor is the number.
         let mut first = First([self.number.0.as_ptr().cast_mut(); N]);
         let mut strides = [0; N];
@@ -248,7 +252,7 @@ impl<'a> Flat<'a> {
             *stride = element as i64;
         }
         if self.numel < 2 * GRAIN_SIZE {
-            row(&first.0, &strides, self.numel as i64);
+            row(&first.0, &strides, self.numel as i64, Further { steps: &[0; N], rows: 0 });
         } else {
             in_parts(self.numel, &first, &strides, row);
         }
@@ -258,13 +262,13 @@ impl<'a> Flat<'a> {
 
 /// Calls `row` with parts of all elements, several threads at once.
 #[inline(never)]
-fn in_parts<const N: usize>(numel: usize, first: &First<N>, strides: &[i64; N], row: Row<'_, N>) {
+fn in_parts<const N: usize>(numel: usize, first: &First<N>, strides: &[i64; N], row: Rows<'_, N>) {
     // No two threads meet: what is written is dense, and what is read is the same elements, or elsewhere.
     parallel_for(0..numel, GRAIN_SIZE, |range| {
         let mut pointers = first.0;
         for (pointer, stride) in pointers.iter_mut().zip(strides) {
             *pointer = pointer.wrapping_add(range.start * *stride as usize);
         }
-        row(&pointers, strides, range.len() as i64);
+        row(&pointers, strides, range.len() as i64, Further { steps: &[0; N], rows: 0 });
     });
 }

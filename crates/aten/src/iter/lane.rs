@@ -11,6 +11,7 @@ use std::mem::MaybeUninit;
 use c10_core::{Complex, F8E4M3Fn, F8E5M2, ScalarType, bf16, f16};
 
 use super::loops::Elem;
+use super::run::Further;
 
 /// How many elements a buffer holds.
 pub(super) const BLOCK: usize = 256;
@@ -173,6 +174,33 @@ pub(super) fn is_direct<C: Lane>(pointer: *mut u8, stride: i64, n: i64) -> bool 
 pub(super) fn are_apart<A, B>(a: *mut u8, b: *mut u8, n: i64) -> bool {
     let (begin_a, begin_b) = (a.addr(), b.addr());
     begin_a + n as usize * size_of::<A>() <= begin_b || begin_b + n as usize * size_of::<B>() <= begin_a
+}
+
+/// As [`is_direct`], of operand `at`, for the row at `pointer` and those that follow it.
+pub(super) fn are_all_direct<C: Lane, const N: usize>(
+    (first, strides, n): (&[*mut u8; N], &[i64; N], i64),
+    further: Further<'_, N>,
+    at: usize,
+) -> bool {
+    is_direct::<C>(first[at], strides[at], n) && further.steps[at] % align_of::<C>() as i64 == 0
+}
+
+/// As [`are_apart`], of the output and operand `at`, for all of their rows that begin at `first` and follow that row.
+pub(super) fn are_all_apart<A, O, const N: usize>(
+    first: &[*mut u8; N],
+    n: i64,
+    further: Further<'_, N>,
+    at: usize,
+) -> bool {
+    // Steps that are not forward are rare: then each row is asked for.
+    let span = |at: usize, element: usize| {
+        let all = further.steps[at].checked_mul(further.rows as i64).filter(|&all| all >= 0)?;
+        Some(first[at].addr()..first[at].addr() + all as usize + n as usize * element)
+    };
+    match (span(at, size_of::<A>()), span(0, size_of::<O>())) {
+        (Some(a), Some(out)) => a.end <= out.start || out.end <= a.start,
+        _ => false,
+    }
 }
 
 /// All of a row that may be lent as it lies.

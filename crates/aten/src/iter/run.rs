@@ -31,11 +31,48 @@ pub(crate) const GRAIN_SIZE: usize = 32_768;
 /// the row itself.
 pub(super) type Row<'a, const N: usize> = &'a (dyn Fn(&[*mut u8; N], &[i64; N], i64) + Sync);
 
+/// As [`Row`], of a row and those that [`Further`] says of.
+pub(super) type Rows<'a, const N: usize> = &'a (dyn Fn(&[*mut u8; N], &[i64; N], i64, Further<'_, N>) + Sync);
+
+/// The rows that follow a first one, each so many bytes from the one before it.
+#[derive(Clone, Copy)]
+pub(super) struct Further<'r, const N: usize> {
+    pub(super) steps: &'r [i64; N],
+    pub(super) rows: usize,
+}
+
+impl<const N: usize> Further<'_, N> {
+    /// Calls `row` with where each row begins; the first begins at `first`.
+    #[inline(always)]
+    pub(super) fn with(self, first: &[*mut u8; N], mut row: impl FnMut(&[*mut u8; N])) {
+        let (mut pointers, mut left) = (*first, self.rows);
+        loop {
+            row(&pointers);
+            if left == 0 {
+                return;
+            }
+            left -= 1;
+            pointers
+                .iter_mut()
+                .zip(self.steps)
+                .for_each(|(at, &step)| *at = at.wrapping_offset(step as isize));
+        }
+    }
+}
+
 /// Calls `row` with every row of the innermost dimension, with access to all operands, of which there are `N`.
+#[inline]
+pub(super) fn for_each_row<const N: usize>(iter: &TensorIter<'_>, row: Row<'_, N>) -> Result<()> {
+    for_each_rows(iter, &|first, strides, n, further| {
+        further.with(first, |pointers| row(pointers, strides, n))
+    })
+}
+
+/// As [`for_each_row`], with rows that follow each other in the next dimension at once.
 ///
 /// It is one function for each number of operands: what has to be done for few elements is done in it.
 #[inline(never)]
-pub(super) fn for_each_row<const N: usize>(iter: &TensorIter<'_>, row: Row<'_, N>) -> Result<()> {
+pub(super) fn for_each_rows<const N: usize>(iter: &TensorIter<'_>, row: Rows<'_, N>) -> Result<()> {
     if iter.numel == 0 {
         return Ok(());
     }
@@ -49,7 +86,7 @@ pub(super) fn for_each_row<const N: usize>(iter: &TensorIter<'_>, row: Row<'_, N
 fn for_each_row_of<const N: usize>(
     iter: &TensorIter<'_>,
     general: &General<'_>,
-    row: Row<'_, N>,
+    row: Rows<'_, N>,
 ) -> Result<()> {
     let (written, read) = general.operands.split_at(iter.outputs);
     if iter.outputs > 0 && written.iter().all(|operand| borrowed(operand).is_none()) {
@@ -73,7 +110,7 @@ fn for_each_row_of<const N: usize>(
 
 /// [`for_each_row`], of storages that are locked.
 #[inline(never)]
-fn rows<const N: usize>(iter: &TensorIter<'_>, general: &General<'_>, row: Row<'_, N>) -> Result<()> {
+fn rows<const N: usize>(iter: &TensorIter<'_>, general: &General<'_>, row: Rows<'_, N>) -> Result<()> {
     let mut first = First([std::ptr::null_mut(); N]);
     let mut inner_strides = [0; N];
     assert_eq!(general.operands.len(), N, "a row has all operands");
@@ -146,7 +183,7 @@ fn walk<const N: usize>(
     first: &First<N>,
     inner_strides: &[i64; N],
     range: Range<usize>,
-    row: Row<'_, N>,
+    row: Rows<'_, N>,
 ) {
     let inner = general.sizes.first().map_or(1, |&size| size as usize);
     let outer = general.sizes.get(1..).unwrap_or(&[]);
@@ -159,35 +196,31 @@ fn walk<const N: usize>(
         index.push(at);
         advance(&mut pointers, general, dim + 1, at);
     }
-    // Most rows follow each other in the second dimension.
-    let steps: [isize; N] =
-        std::array::from_fn(|i| general.operands[i].strides.get(1).copied().unwrap_or(0) as isize);
+    // Rows follow each other in the second dimension.
+    let steps: [i64; N] = std::array::from_fn(|i| general.operands[i].strides.get(1).copied().unwrap_or(0));
     let mut at = range.start;
     let mut within = range.start % inner;
     advance(&mut pointers, general, 0, within as i64);
     while at < range.end {
         let n = (inner - within).min(range.end - at);
-        row(&pointers, inner_strides, n as i64);
-        at += n;
+        // Whole rows up to the end of the second dimension, or a part of one.
+        let left = outer.first().zip(index.first()).map_or(1, |(&size, &index)| (size - index) as usize);
+        let rows = if n == inner { left.min((range.end - at) / inner) } else { 1 };
+        row(&pointers, inner_strides, n as i64, Further { steps: &steps, rows: rows - 1 });
+        at += n * rows;
         if within > 0 {
             advance(&mut pointers, general, 0, -(within as i64));
             within = 0;
         }
-        if let (Some(index), Some(&size)) = (index.first_mut(), outer.first())
-            && *index + 1 < size
-        {
-            *index += 1;
-            pointers.iter_mut().zip(&steps).for_each(|(at, &step)| *at = at.wrapping_offset(step));
-            continue;
-        }
+        let mut moved = rows as i64;
         for dim in 0..outer.len() {
-            index[dim] += 1;
+            index[dim] += moved;
             if index[dim] < outer[dim] {
-                advance(&mut pointers, general, dim + 1, 1);
+                advance(&mut pointers, general, dim + 1, moved);
                 break;
             }
-            advance(&mut pointers, general, dim + 1, 1 - outer[dim]);
-            index[dim] = 0;
+            advance(&mut pointers, general, dim + 1, moved - index[dim]);
+            (index[dim], moved) = (0, 1);
         }
     }
 }
@@ -269,9 +302,9 @@ impl Tile {
         }
     }
 
-    /// Where a row of it begins.
-    fn row(&mut self, row: usize) -> *mut u8 {
-        self.room.as_mut_ptr().cast::<u8>().wrapping_add(row * TILE_COLUMNS * self.element)
+    /// Where its first row begins. There are as many columns to the next one as fit.
+    fn first(&mut self) -> *mut u8 {
+        self.room.as_mut_ptr().cast::<u8>()
     }
 }
 
@@ -282,13 +315,15 @@ fn walk_tiles<const N: usize>(
     first: &First<N>,
     inner_strides: &[i64; N],
     rows: Range<usize>,
-    row: Row<'_, N>,
+    row: Rows<'_, N>,
 ) {
     let inner = general.sizes[0] as usize;
     let mut tiles = Tile::all_of(general, outputs);
     let mut strides = *inner_strides;
+    let mut steps: [i64; N] = std::array::from_fn(|i| general.operands[i].strides[1]);
     for tile in &tiles {
         strides[tile.operand] = tile.element as i64;
+        steps[tile.operand] = (TILE_COLUMNS * tile.element) as i64;
     }
     for top in rows.clone().step_by(TILE_ROWS) {
         let height = TILE_ROWS.min(rows.end - top);
@@ -301,12 +336,8 @@ fn walk_tiles<const N: usize>(
                 // SAFETY: the tile is within the walk, and its elements are written after this, by itself, if at all.
                 unsafe { tile.fill(corner[tile.operand], height, width) };
             }
-            let mut pointers = corner;
-            for at in 0..height {
-                tiles.iter_mut().for_each(|tile| pointers[tile.operand] = tile.row(at));
-                row(&pointers, &strides, width as i64);
-                advance(&mut pointers, general, 1, 1);
-            }
+            tiles.iter_mut().for_each(|tile| corner[tile.operand] = tile.first());
+            row(&corner, &strides, width as i64, Further { steps: &steps, rows: height - 1 });
         }
     }
 }

@@ -78,15 +78,22 @@ pub(crate) trait KernelElement: Ring {
 }
 
 /// Rows of the tile in the numbers that the registers hold: 14 rows of two vectors fill the 32 registers of
-/// AVX-512, six rows the 16 of AVX2.
+/// AVX-512, six rows the 16 of AVX2. Columns that fit one vector have no second.
 macro_rules! by_rows {
-    ($simd:expr, $tile:expr, $($rows:literal)*) => {{
+    ($simd:expr, $tile:expr, $($rows:literal)*) => {
+        if $tile.cols <= one_vector($simd) {
+            by_rows!(1, $simd, $tile, $($rows)*)
+        } else {
+            by_rows!(2, $simd, $tile, $($rows)*)
+        }
+    };
+    ($vectors:literal, $simd:expr, $tile:expr, $($rows:literal)*) => {{
         let mut tile = *$tile;
         let mut left = tile.rows;
         while left > 0 {
             $(if left >= $rows {
-                // SAFETY: the caller's promise covers all rows.
-                unsafe { rows::<_, $rows>($simd, &tile) };
+                // SAFETY: the caller's promise covers all rows; the columns fit the vectors.
+                unsafe { rows::<_, $rows, $vectors>($simd, &tile) };
                 left -= $rows;
                 tile.a = tile.a.wrapping_offset($rows * tile.a_row_stride);
                 tile.c = tile.c.wrapping_offset($rows * tile.c_row_stride);
@@ -96,55 +103,72 @@ macro_rules! by_rows {
     }};
 }
 
+/// The columns that one vector holds.
+fn one_vector<S: Simd>(_: S) -> usize {
+    S::LANES
+}
+
 /// # Safety
-/// As for [`Microkernel::run`], for `ROWS` rows.
+/// As for [`Microkernel::run`], for `ROWS` rows and the columns of `VECTORS` vectors.
 #[inline(always)]
-unsafe fn rows<S: Simd, const ROWS: usize>(simd: S, tile: &Tile<S::Element>)
+unsafe fn rows<S: Simd, const ROWS: usize, const VECTORS: usize>(simd: S, tile: &Tile<S::Element>)
 where
     S::Element: Ring,
 {
-    let masks = [simd.mask(tile.cols), simd.mask(tile.cols.saturating_sub(S::LANES))];
+    let mut masks = [simd.mask(tile.cols); VECTORS];
+    for (vector, mask) in masks.iter_mut().enumerate().skip(1) {
+        *mask = simd.mask(tile.cols.saturating_sub(vector * S::LANES));
+    }
     let zero = simd.splat(S::Element::ZERO);
-    let mut sums = [[zero; 2]; ROWS];
+    let mut sums = [[zero; VECTORS]; ROWS];
     let mut a = tile.a;
     for depth in 0..tile.depth {
         // SAFETY: the table has `depth` entries.
         let offset = unsafe { *tile.b_offsets.wrapping_add(depth) };
         let b = tile.b.wrapping_offset(offset);
-        // SAFETY: the first lanes of the row, up to `cols`.
-        let first = unsafe { simd.load(b, masks[0]) };
-        // SAFETY: the other lanes of the row, up to `cols`.
-        let second = unsafe { simd.load(b.wrapping_add(S::LANES), masks[1]) };
+        let mut values = [zero; VECTORS];
+        for (vector, value) in values.iter_mut().enumerate() {
+            // SAFETY: the lanes of the row that this vector holds, up to `cols`.
+            *value = unsafe { simd.load(b.wrapping_add(vector * S::LANES), masks[vector]) };
+        }
         for (row, sums) in sums.iter_mut().enumerate() {
             // SAFETY: within `rows` and `depth`.
             let factor = unsafe { a.wrapping_offset(row as isize * tile.a_row_stride).read() };
             let factor = simd.splat(factor);
-            sums[0] = simd.mul_add(factor, first, sums[0]);
-            sums[1] = simd.mul_add(factor, second, sums[1]);
+            for (sum, &value) in sums.iter_mut().zip(&values) {
+                *sum = simd.mul_add(factor, value, *sum);
+            }
         }
         a = a.wrapping_offset(tile.a_depth_stride);
     }
     let alpha = simd.splat(tile.alpha);
-    for (row, sums) in sums.iter().enumerate() {
-        let c = tile.c.wrapping_offset(row as isize * tile.c_row_stride);
-        for half in 0..2 {
-            let c = c.wrapping_add(half * S::LANES);
-            let value = match tile.before {
-                Before::Dropped => simd.mul(alpha, sums[half]),
-                Before::Kept => {
+    // What becomes of `C` is asked once and not for each row, so that the loops over rows are unrolled and the sums
+    // stay in their registers.
+    macro_rules! store {
+        ($sum:ident, $c:ident, $mask:ident => $value:expr) => {
+            for (row, sums) in sums.iter().enumerate() {
+                let c = tile.c.wrapping_offset(row as isize * tile.c_row_stride);
+                for (vector, (&$sum, &$mask)) in sums.iter().zip(&masks).enumerate() {
+                    let $c = c.wrapping_add(vector * S::LANES);
+                    let value = $value;
                     // SAFETY: elements of `c` within `rows` and `cols`.
-                    let before = unsafe { simd.load(c, masks[half]) };
-                    simd.mul_add(alpha, sums[half], before)
+                    unsafe { simd.store($c, value, $mask) };
                 }
-                Before::Scaled(beta) => {
-                    // SAFETY: elements of `c` within `rows` and `cols`.
-                    let before = unsafe { simd.load(c, masks[half]) };
-                    simd.mul_add(alpha, sums[half], simd.mul(simd.splat(beta), before))
-                }
-            };
+            }
+        };
+    }
+    match tile.before {
+        Before::Dropped => store!(sum, c, mask => simd.mul(alpha, sum)),
+        Before::Kept => store!(sum, c, mask => {
             // SAFETY: elements of `c` within `rows` and `cols`.
-            unsafe { simd.store(c, value, masks[half]) };
-        }
+            let before = unsafe { simd.load(c, mask) };
+            simd.mul_add(alpha, sum, before)
+        }),
+        Before::Scaled(beta) => store!(sum, c, mask => {
+            // SAFETY: elements of `c` within `rows` and `cols`.
+            let before = unsafe { simd.load(c, mask) };
+            simd.mul_add(alpha, sum, simd.mul(simd.splat(beta), before))
+        }),
     }
 }
 

@@ -72,30 +72,27 @@ unsafe fn copy_rows<T: Copy, const WIDTH: usize>(source: Source<T>, to: *mut T) 
     }
 }
 
+/// Rows and columns of the blocks that [`transpose`] moves.
+const STEP: usize = 4;
+
 /// # Safety
 /// As for [`pack`], where the elements of a lane are adjacent.
 unsafe fn transpose<T: Copy>(source: Source<T>, to: *mut T, width: usize) {
-    const STEP: usize = 4;
     let whole = source.depth - source.depth % STEP;
     let blocks = source.lanes - source.lanes % STEP;
     for depth in (0..whole).step_by(STEP) {
-        let column = |lane: usize| {
-            let from = source.first.wrapping_offset(lane as isize * source.lane_stride + depth as isize);
-            // SAFETY: `STEP` adjacent elements of the lane.
-            unsafe { from.cast::<[T; STEP]>().read_unaligned() }
-        };
+        let from =
+            |lane: usize| source.first.wrapping_offset(lane as isize * source.lane_stride + depth as isize);
         for lane in (0..blocks).step_by(STEP) {
-            let block: [[T; STEP]; STEP] = std::array::from_fn(|index| column(lane + index));
-            #[expect(clippy::needless_range_loop, reason = "it indexes the columns of the block")]
-            for step in 0..STEP {
-                let row: [T; STEP] = std::array::from_fn(|index| block[index][step]);
-                let to = to.wrapping_add((depth + step) * width + lane);
-                // SAFETY: there is room for `depth` rows.
-                unsafe { to.cast::<[T; STEP]>().write_unaligned(row) };
-            }
+            let rows: [*const T; STEP] = std::array::from_fn(|index| from(lane + index));
+            let to = to.wrapping_add(depth * width + lane);
+            // SAFETY: `STEP` adjacent elements of each lane; there is room for `depth` rows.
+            unsafe { transpose_block(rows, std::array::from_fn(|step| to.wrapping_add(step * width))) };
         }
         for lane in blocks..source.lanes {
-            for (step, value) in column(lane).into_iter().enumerate() {
+            // SAFETY: `STEP` adjacent elements of the lane.
+            let values = unsafe { from(lane).cast::<[T; STEP]>().read_unaligned() };
+            for (step, value) in values.into_iter().enumerate() {
                 // SAFETY: there is room for `depth` rows.
                 unsafe { *to.wrapping_add((depth + step) * width + lane) = value };
             }
@@ -103,6 +100,56 @@ unsafe fn transpose<T: Copy>(source: Source<T>, to: *mut T, width: usize) {
     }
     // SAFETY: as promised.
     unsafe { copy_any(source, to, width, whole) };
+}
+
+/// Writes the columns of a block as rows.
+///
+/// # Safety
+/// There are `STEP` elements to read at each pointer of `from`, and as many to write at each of `to`.
+#[inline]
+unsafe fn transpose_block<T: Copy>(from: [*const T; STEP], to: [*mut T; STEP]) {
+    // The compiler would move one element at a time.
+    #[cfg(target_arch = "x86_64")]
+    if size_of::<T>() == size_of::<f32>() {
+        // SAFETY: as promised: vectors are moved bit by bit, whatever the elements of this size are.
+        return unsafe { transpose_words(from.map(|from| from.cast()), to.map(|to| to.cast())) };
+    }
+    let block = from.map(|row| {
+        // SAFETY: as promised.
+        unsafe { row.cast::<[T; STEP]>().read_unaligned() }
+    });
+    for (step, to) in to.into_iter().enumerate() {
+        let row: [T; STEP] = std::array::from_fn(|index| block[index][step]);
+        // SAFETY: as promised.
+        unsafe { to.cast::<[T; STEP]>().write_unaligned(row) };
+    }
+}
+
+/// # Safety
+/// As for [`transpose_block`].
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse2")]
+#[inline]
+unsafe fn transpose_words(from: [*const f32; STEP], to: [*mut f32; STEP]) {
+    use std::arch::x86_64::{
+        _mm_loadu_ps, _mm_movehl_ps, _mm_movelh_ps, _mm_storeu_ps, _mm_unpackhi_ps, _mm_unpacklo_ps,
+    };
+    let [a, b, c, d] = from.map(|row| {
+        // SAFETY: as promised.
+        unsafe { _mm_loadu_ps(row) }
+    });
+    let (ab, cd) = (_mm_unpacklo_ps(a, b), _mm_unpacklo_ps(c, d));
+    let (ab_high, cd_high) = (_mm_unpackhi_ps(a, b), _mm_unpackhi_ps(c, d));
+    let columns = [
+        _mm_movelh_ps(ab, cd),
+        _mm_movehl_ps(cd, ab),
+        _mm_movelh_ps(ab_high, cd_high),
+        _mm_movehl_ps(cd_high, ab_high),
+    ];
+    for (to, column) in to.into_iter().zip(columns) {
+        // SAFETY: as promised.
+        unsafe { _mm_storeu_ps(to, column) };
+    }
 }
 
 /// # Safety

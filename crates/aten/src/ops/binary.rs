@@ -102,6 +102,8 @@ fn add_scalar(dest: Dest<'_>, a: &Tensor, b: Scalar, alpha: Scalar) -> Result<Ma
     add(dest, a.into(), b.into(), alpha)
 }
 
+/// It is part of each of its forms, as the other pointwise operators are.
+#[inline(always)]
 fn add(dest: Dest<'_>, a: Input<'_>, b: Input<'_>, alpha: Scalar) -> Result<Made> {
     let inputs = [a, b];
     let dtype = dtype_after(&inputs, Config::PROMOTE)?;
@@ -131,6 +133,7 @@ fn rsub_scalar(dest: Dest<'_>, a: &Tensor, b: Scalar, alpha: Scalar) -> Result<M
     sub(dest, b.into(), a.into(), alpha)
 }
 
+#[inline(always)]
 fn sub(dest: Dest<'_>, a: Input<'_>, b: Input<'_>, alpha: Scalar) -> Result<Made> {
     let is_bool = |input: &Input<'_>| match input {
         Input::Tensor(tensor) | Input::Uncast(tensor) => tensor.dtype() == ScalarType::Bool,

@@ -109,7 +109,7 @@ fn im2col(
                 let x = x.slice::<T>()?;
                 for_each_piece(out.slice::<T>()?, outputs, outputs, |row, columns| {
                     let channel = &x[row / taps * inputs..][..inputs];
-                    gather(&geometry, geometry.tap(row % taps), channel, columns, T::default(), |value| value);
+                    gather(&geometry, geometry.tap(row % taps), channel, columns, T::default());
                 });
                 Ok(())
             }

@@ -78,7 +78,13 @@ pub fn dispatch<R>(body: impl FnOnce() -> R) -> R {
 #[inline]
 pub fn dispatch_for<R>(len: usize, body: impl FnOnce() -> R) -> R {
     const FEW: usize = 8;
-    run(if len < FEW { InstructionSet::Baseline } else { InstructionSet::detected() }, body)
+    if len < FEW { body() } else { dispatch_apart(body) }
+}
+
+/// [`dispatch`], as a call of its own: what it needs room for is not needed for few elements.
+#[inline(never)]
+fn dispatch_apart<R>(body: impl FnOnce() -> R) -> R {
+    dispatch(body)
 }
 
 /// Runs `body` as compiled for an instruction set, which was detected.

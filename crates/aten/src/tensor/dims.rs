@@ -86,6 +86,18 @@ impl Dims {
         Self { len: self.len, values: self.values, more: None }
     }
 
+    /// Makes it the values of another one; both are inline.
+    #[inline(always)]
+    pub(crate) fn assign_inline(&mut self, other: &Self) {
+        debug_assert!(
+            self.is_inline() && other.is_inline(),
+            "there are {} and {} values",
+            self.len(),
+            other.len()
+        );
+        (self.len, self.values) = (other.len, other.values);
+    }
+
     /// As many values as there are in a list, to be set one by one, in the place of its own; `None` if they do not fit
     /// inline.
     #[inline(always)]

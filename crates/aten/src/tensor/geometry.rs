@@ -49,11 +49,22 @@ impl Geometry {
         }
     }
 
-    /// Elements that lie, from the beginning of `storage` on, as these do, which are dense. It is always part of its
-    /// caller, so that it is made where it stays.
+    /// Makes it elements that lie, from the storage's beginning on, as those of `like` do, which are dense. Both have
+    /// their dimensions inline.
     #[inline(always)]
-    pub(super) fn dense_on(&self, storage: Storage, end_bytes: usize, copy: impl Fn(&Dims) -> Dims) -> Self {
-        let strided = Strided { sizes: copy(&self.sizes), strides: copy(&self.strides), storage_offset: 0 };
+    pub(super) fn fill_dense_as(&mut self, like: &Self, end_bytes: usize) {
+        let Strided { sizes, strides, storage_offset } = &mut self.strided;
+        sizes.assign_inline(&like.sizes);
+        strides.assign_inline(&like.strides);
+        *storage_offset = 0;
+        (self.numel, self.end_bytes, self.flags) = (like.numel, end_bytes, like.flags);
+    }
+
+    /// Elements that lie, from the beginning of `storage` on, as these do, which are dense.
+    #[cold]
+    pub(super) fn dense_on(&self, storage: Storage, end_bytes: usize) -> Self {
+        let (sizes, strides) = (self.sizes.clone(), self.strides.clone());
+        let strided = Strided { sizes, strides, storage_offset: 0 };
         Self { storage, strided, numel: self.numel, end_bytes, flags: self.flags }
     }
 }
@@ -354,6 +365,7 @@ impl Geometry {
     pub(super) fn fill_row_major(&mut self, sizes: &[i64], extent: Extent) {
         let Strided { sizes: own, strides, .. } = &mut self.strided;
         Dims::fill_row_major(own, strides, sizes);
+        self.strided.storage_offset = 0;
         (self.numel, self.end_bytes) = (extent.numel, extent.end_bytes);
         self.flags = Flags::of_row_major(&self.sizes, &self.strides);
     }

@@ -10,7 +10,7 @@ use c10_core::{Device, DeviceType, MemoryFormat, Scalar, ScalarType, Storage};
 
 use super::geometry::{Extent, Geometry};
 use super::tensor_impl::TensorImpl;
-use super::{Dims, Tensor};
+use super::{Dims, Tensor, kept};
 use crate::dispatch::local::is_inference_mode;
 use crate::dispatch::{Backend, DispatchKey, DispatchKeySet, Functionality};
 use crate::error::{Error, ErrorKind, Result};
@@ -68,12 +68,11 @@ pub(crate) fn dense_like(like: &Geometry, dtype: ScalarType, device: Device) -> 
     }
     let bytes = usize::try_from(like.numel).ok().and_then(|n| n.checked_mul(dtype.element_size()));
     let bytes = bytes.ok_or_else(|| Error::new(ErrorKind::Overflow, "a tensor larger than memory can be"))?;
-    let storage = new_storage(bytes, device)?;
-    let keys = Tensor::keys_of(device);
     if !like.is_inline() {
-        return Ok(Tensor::from_geometry(like.dense_on(storage, bytes, Dims::clone), dtype, device, keys));
+        let (storage, keys) = (new_storage(bytes, device)?, Tensor::keys_of(device));
+        return Ok(Tensor::from_geometry(like.dense_on(storage, bytes), dtype, device, keys));
     }
-    Ok(Tensor::made_of(|| like.dense_on(storage, bytes, Dims::inline_copy), dtype, device, keys))
+    Tensor::filled(bytes, dtype, device, |geometry| geometry.fill_dense_as(like, bytes))
 }
 
 /// The device with its index, where the type has several.
@@ -142,7 +141,7 @@ impl Tensor {
         device: Device,
         keys: DispatchKeySet,
     ) -> Self {
-        Self(Shared::new(|| TensorImpl::new(geometry(), dtype, device, keys)))
+        Self(Shared::new(|| TensorImpl::new(geometry(), dtype, device, keys)).into())
     }
 
     /// A new row-major tensor with unspecified values.
@@ -153,17 +152,37 @@ impl Tensor {
     pub(crate) fn row_major(sizes: &[i64], dtype: ScalarType, device: Device) -> Result<Self> {
         let device = concrete(device)?;
         let extent = Extent::of_row_major(sizes, dtype)?;
-        let storage = new_storage(extent.end_bytes, device)?;
-        Ok(Self::filled(storage, dtype, device, |geometry| geometry.fill_row_major(sizes, extent)))
+        Self::filled(extent.end_bytes, dtype, device, |geometry| geometry.fill_row_major(sizes, extent))
     }
 
-    /// A plain tensor on all of `storage`, whose geometry `fill` makes in the place where it stays: see Note \[Made
-    /// in place\] in `c10_core::shared`.
+    /// A plain tensor with unspecified values on a storage of `bytes` bytes of its own, whose geometry `fill` makes: of
+    /// one of its elements, or of any other with inline sizes and strides, in the place where it stays.
+    ///
+    /// # Errors
+    /// When there is no such device, or no memory.
     #[inline(always)]
-    fn filled(storage: Storage, dtype: ScalarType, device: Device, fill: impl FnOnce(&mut Geometry)) -> Self {
+    fn filled(bytes: usize, dtype: ScalarType, device: Device, fill: impl Fn(&mut Geometry)) -> Result<Self> {
         let keys = Self::keys_of(device);
+        let begin = |tensor: &mut TensorImpl| {
+            tensor.begin_anew(dtype, device, keys);
+            fill(tensor.first_mut());
+        };
+        let kept = if device.is_cpu() { kept::take(bytes, begin) } else { None };
+        match kept {
+            Some(kept) => Ok(kept),
+            None => Self::new_filled(bytes, (dtype, device, keys), &fill),
+        }
+    }
+
+    #[inline(never)]
+    fn new_filled(
+        bytes: usize,
+        (dtype, device, keys): (ScalarType, Device, DispatchKeySet),
+        fill: &dyn Fn(&mut Geometry),
+    ) -> Result<Self> {
+        let storage = new_storage(bytes, device)?;
         let make = || TensorImpl::new(Geometry::unfilled(storage), dtype, device, keys);
-        Self(Shared::new_with(make, |tensor| fill(tensor.first_mut())).0)
+        Ok(Self(Shared::new_with(make, |tensor| fill(tensor.first_mut())).0.into()))
     }
 
     /// Another tensor on the storage of this one, with its dtype and keys: a view. It must be within the
@@ -243,7 +262,7 @@ impl Tensor {
             || TensorImpl::new(copy(), self.dtype(), self.device(), self.key_set()),
             |copy| change(copy.first_mut(), own),
         );
-        result.map(|()| Self(copy))
+        result.map(|()| Self(copy.into()))
     }
 
     /// A number as a tensor, of the widest dtype of its kind, that gives way to others in type promotion

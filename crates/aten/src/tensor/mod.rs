@@ -4,6 +4,7 @@ mod dims;
 mod options;
 mod autograd_seam;
 mod geometry;
+mod kept;
 mod tensor_impl;
 mod access;
 mod access_element;
@@ -22,7 +23,7 @@ mod operators;
 use std::any::Any;
 use std::fmt;
 
-use c10_core::shared::{Shared, SharedAny, WeakShared};
+use c10_core::shared::{Keeping, Shared, SharedAny, WeakShared};
 use c10_core::{Device, MemoryFormat, ScalarType, Storage};
 
 pub use access_element::AccessElement;
@@ -48,7 +49,7 @@ use crate::dispatch::{DispatchKey, DispatchKeySet};
 /// A clone is another handle on the same tensor. A view is another tensor on the same [`Storage`]. The
 /// undefined tensor is `Option::<Tensor>::None`, which takes no more room.
 #[derive(Clone)]
-pub struct Tensor(Shared<TensorImpl>);
+pub struct Tensor(Keeping<TensorImpl>);
 
 const _: () = assert!(size_of::<Option<Tensor>>() == size_of::<usize>());
 
@@ -323,7 +324,7 @@ impl Tensor {
 impl WeakTensor {
     /// A tensor handle, if there is still one.
     pub fn upgrade(&self) -> Option<Tensor> {
-        self.0.upgrade().map(Tensor)
+        self.0.upgrade().map(|handle| Tensor(handle.into()))
     }
 
     /// Whether the tensor is gone.

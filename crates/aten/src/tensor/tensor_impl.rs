@@ -116,6 +116,39 @@ impl TensorImpl {
         &mut self.first
     }
 
+    /// Whether no other tensor has the storage that this one was made with: a view is not kept.
+    #[inline]
+    pub(super) fn has_storage_alone(&self) -> bool {
+        self.first.storage.use_count() == 1
+    }
+
+    /// Ends the storage of a tensor that is about to end and may be kept, if that can be: see
+    /// Note \[Kept whole\] in `c10-core/src/storage/kept.rs`.
+    #[inline]
+    pub(super) fn rest(&mut self) -> bool {
+        self.first.is_inline()
+            && self.rare.get().is_none()
+            && self.view_base.is_none()
+            && self.first.storage.rest()
+    }
+
+    /// Makes the storage of a tensor that [rested](Self::rest) one of so many bytes, and says whether it did.
+    #[inline]
+    pub(super) fn wake(&mut self, bytes: usize) -> bool {
+        self.first.storage.wake(bytes)
+    }
+
+    /// Makes it, of one that [rested](Self::rest), a plain tensor, but for the geometry.
+    #[inline]
+    pub(super) fn begin_anew(&mut self, dtype: ScalarType, device: Device, keys: DispatchKeySet) {
+        (self.dtype, self.device, self.keys, self.is_wrapped_number) = (dtype, device, keys, false);
+    }
+
+    #[inline]
+    pub(super) fn forget_made_by(&mut self) -> Option<SharedAny> {
+        self.made_by.take()
+    }
+
     /// Puts what `change` makes of the geometry in its place, under the geometry lock. On an error it stays.
     /// `change` calls no operator, allocator or hook.
     pub(crate) fn change_geometry(&self, change: impl FnOnce(&Geometry) -> Result<Geometry>) -> Result<()> {

@@ -19,6 +19,7 @@ mod matmul_cases;
 mod random;
 mod random_ops;
 mod index_ops;
+mod kept;
 mod factory_ops;
 mod given_away;
 mod schema;

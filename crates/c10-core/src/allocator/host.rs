@@ -15,13 +15,14 @@
 //! knows it.
 
 use std::cell::Cell;
+use std::ptr::NonNull;
 
 use super::caching::{CachingCpuAllocator, FREE};
 use super::cpu::host_out_of_memory;
 use super::size_class::SizeClass;
 use super::system::SystemBlock;
 use super::{Allocator, default_copy_data};
-use crate::data_ptr::{DataPtr, Deleter};
+use crate::data_ptr::{DataPtr, Deleter, same_deleter};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::reporting::{MemoryEvent, OutOfMemoryEvent, report, report_out_of_memory};
@@ -31,14 +32,17 @@ use crate::sync::global::{LazyLock, Mutex, MutexGuard, PoisonError};
 /// Host memory for operators: recycled, by size class, within the thread where it is small (up to 4 KiB), and
 /// in the process where it is larger. Its bytes are those that were last written to it, or zero.
 ///
-/// It keeps up to 16 small blocks a class and thread, and up to 512 MiB of larger ones;
-/// [`empty_cache`](Self::empty_cache) gives these back. All values of this type are the same allocator.
+/// It keeps up to 16 small blocks a class and thread, of 64 bytes 1,024 more with the storages that had them, and up to
+/// 512 MiB of larger ones; [`empty_cache`](Self::empty_cache) gives these back. All values of this type are the same allocator.
 /// PyTorch's counterpart keeps nothing, and leaves recycling to the C library, which returns what is large.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostAllocator;
 
 /// The most bytes of a small block.
 const SMALL_BYTES: usize = 4096;
+/// The most bytes of a block that is kept with its storage when both end: those of the smallest class. See Note
+/// \[Kept whole\] in `storage/kept.rs`.
+pub(crate) const WHOLE_BYTES: usize = 64;
 /// The classes up to there.
 const SMALL_CLASSES: usize = 32;
 /// How many blocks of a class a thread keeps.
@@ -93,6 +97,7 @@ impl HostAllocator {
     /// Gives the large blocks that are kept, and the small ones of this thread, back to the system.
     pub fn empty_cache() {
         // Where the thread is at its end there is nothing left.
+        crate::storage::kept::empty();
         let _ = SHELVES.try_with(Shelves::empty);
         LARGE.empty_cache();
     }
@@ -120,7 +125,7 @@ unsafe impl Allocator for HostAllocator {
             Some(block) => block,
             None => obtain(class, bytes)?,
         };
-        report(|| event(&block, class.capacity as i64));
+        report(|| event(block.address(), class.capacity as i64));
         let address = block.into_address().as_ptr();
         // SAFETY: the block is nobody else's until the deleter takes it back by its address, on whatever thread.
         Ok(unsafe { DataPtr::new(address, address.cast(), &FREE, Device::CPU) })
@@ -147,7 +152,7 @@ fn allocate_large(bytes: usize) -> Result<DataPtr> {
 #[inline]
 pub(super) fn give_back(block: SystemBlock) {
     // Before anybody else can be given it, so that an observer hears of the free first.
-    report(|| event(&block, -(block.capacity() as i64)));
+    report(|| event(block.address(), -(block.capacity() as i64)));
     let mut back = Some(block);
     let kept = SHELVES.try_with(|shelves| shelves.put(&mut back));
     if kept.is_err() {
@@ -168,11 +173,43 @@ fn obtain(class: SizeClass, bytes: usize) -> Result<SystemBlock> {
         SystemBlock::allocate(class.capacity)
     });
     let block = block.ok_or_else(|| no_memory(bytes))?;
-    let counted = SHELVES.try_with(|shelves| shelves.count(class.capacity as i64));
-    if counted.is_err() {
-        ENDED.fetch_add(class.capacity as i64, Ordering::Relaxed);
-    }
+    count(class.capacity as i64);
     Ok(block)
+}
+
+/// Counts bytes that are given out, or, below zero, come back.
+#[inline]
+fn count(bytes: i64) {
+    if SHELVES.try_with(|shelves| shelves.count(bytes)).is_err() {
+        // The thread is at its end.
+        ENDED.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Says that the storage that a block of the smallest class was given to has ended, and is kept with it.
+#[inline]
+pub(crate) fn keep_with_storage(address: *mut u8) {
+    report(|| event(address.addr(), -(WHOLE_BYTES as i64)));
+    count(-(WHOLE_BYTES as i64));
+}
+
+/// Says that a block that was [kept](keep_with_storage) is in use again.
+#[inline]
+pub(crate) fn hand_out_again(address: *mut u8) {
+    count(WHOLE_BYTES as i64);
+    report(|| event(address.addr(), WHOLE_BYTES as i64));
+}
+
+/// Gives a block that was [kept](keep_with_storage) back to the system.
+pub(crate) fn free_kept(mut memory: DataPtr) {
+    if !same_deleter(memory.deleter(), &FREE) {
+        return;
+    }
+    let Some(address) = NonNull::new(memory.release_context().cast()) else { return };
+    // SAFETY: the deleter of that name takes the address of a block, once, and its context was just taken away.
+    let block = unsafe { SystemBlock::from_address(address) };
+    debug_assert!(block.owner().is_null() && block.capacity() == WHOLE_BYTES, "it is no block of a storage");
+    block.free();
 }
 
 #[cold]
@@ -188,11 +225,11 @@ fn no_memory(bytes: usize) -> Error {
 }
 
 #[cold]
-fn event(block: &SystemBlock, bytes: i64) -> MemoryEvent {
+fn event(address: usize, bytes: i64) -> MemoryEvent {
     // What is counted after the report, at a free, and before it otherwise.
     let live = HostAllocator::live_bytes().saturating_add_signed(bytes.min(0));
     MemoryEvent {
-        address: block.address(),
+        address,
         bytes,
         total_allocated: live,
         total_reserved: live + HostAllocator::cached_bytes() as u64,

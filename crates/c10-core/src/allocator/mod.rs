@@ -7,7 +7,7 @@ mod system;
 mod caching;
 // Its cache is a static, and loom's locks do not outlast one run of a model.
 #[cfg(not(loom))]
-mod host;
+pub(crate) mod host;
 mod size_class;
 
 #[cfg(feature = "mapped")]
@@ -48,6 +48,8 @@ pub use limit::LimitAllocator;
 #[cfg(feature = "mapped")]
 pub use mapped::{MapMode, Mapped, MappedFile};
 pub use meta::MetaAllocator;
+#[cfg(not(loom))]
+pub(crate) use registry::default_host_allocator;
 pub use registry::{
     AllocatorRegistry, get_allocator, get_pinned_allocator, set_allocator, set_pinned_allocator,
 };

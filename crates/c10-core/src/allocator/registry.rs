@@ -41,6 +41,15 @@ pub fn get_allocator(device_type: DeviceType) -> Result<&'static Arc<dyn Allocat
     DEVICE.get(device_type)
 }
 
+/// The process's allocator of the host, if it is the [`HostAllocator`] that was there from the start and somebody has
+/// asked for it.
+#[cfg(not(loom))]
+#[inline]
+pub(crate) fn default_host_allocator() -> Option<&'static Arc<dyn Allocator>> {
+    let record = DEVICE.slot(DeviceType::Cpu).get()?;
+    record.is_default.then_some(&record.allocator)
+}
+
 /// As [`set_allocator`], for *host* memory that a device type can reach without a copy through the system:
 /// pinned memory (`setHostAllocator`).
 pub fn set_pinned_allocator(device_type: DeviceType, allocator: Arc<dyn Allocator>, priority: u8) -> bool {
@@ -88,6 +97,9 @@ struct Slot {
 struct Record {
     allocator: Arc<dyn Allocator>,
     priority: u8,
+    /// It came with the registry.
+    #[cfg_attr(loom, expect(dead_code, reason = "no storages are kept under loom"))]
+    is_default: bool,
     /// What this record replaced; the chain is only walked at the end.
     replaced: *mut Record,
 }
@@ -183,7 +195,8 @@ impl Slot {
     }
 
     fn set(&self, allocator: Arc<dyn Allocator>, priority: u8) -> bool {
-        let mut record = Box::new(Record { allocator, priority, replaced: ptr::null_mut() });
+        let mut record =
+            Box::new(Record { allocator, priority, is_default: false, replaced: ptr::null_mut() });
         loop {
             let present = self.newest.load(Ordering::Acquire);
             // SAFETY: as in `get`.
@@ -199,7 +212,7 @@ impl Slot {
     }
 
     fn set_if_empty(&self, allocator: Arc<dyn Allocator>) {
-        let record = Box::new(Record { allocator, priority: 0, replaced: ptr::null_mut() });
+        let record = Box::new(Record { allocator, priority: 0, is_default: true, replaced: ptr::null_mut() });
         // Whoever was first is as good.
         drop(self.publish(ptr::null_mut(), record));
     }

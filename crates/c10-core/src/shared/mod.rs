@@ -16,8 +16,11 @@
 //! - C3 a weak handle becomes a strong one only while there is a strong one.
 
 mod blocks;
+mod keeping;
 #[cfg(all(test, not(loom)))]
 mod tests;
+
+pub use keeping::{Keep, Keeping};
 
 use std::alloc::Layout;
 use std::any::Any;
@@ -150,11 +153,39 @@ impl<T: ?Sized> Shared<T> {
     /// The value, if this is the only handle on it, weak ones too.
     #[inline]
     pub fn get_mut(this: &mut Self) -> Option<&mut T> {
-        if this.counts().load(Ordering::Acquire) != SOLE {
+        if !this.is_sole() {
             return None;
         }
         // SAFETY: there is no other handle, and this one is borrowed exclusively.
         Some(unsafe { &mut (*this.block.as_ptr()).value })
+    }
+
+    /// Whether this is the only handle of either kind. What others did with theirs is seen then.
+    #[inline]
+    fn is_sole(&self) -> bool {
+        self.counts().load(Ordering::Acquire) == SOLE
+    }
+
+    /// Drops the only handle.
+    ///
+    /// # Safety
+    /// [`is_sole`](Self::is_sole) said that it is, and was asked of this handle, which nobody has used since.
+    #[inline]
+    unsafe fn drop_sole(self) {
+        let mut handle = ManuallyDrop::new(self);
+        // SAFETY: the caller's: no handle can come from anywhere but this one.
+        unsafe { handle.end(true) };
+    }
+
+    /// Drops a handle that was not [sole](Self::is_sole) a moment ago.
+    #[inline]
+    fn drop_one_of_many(self) {
+        let mut handle = ManuallyDrop::new(self);
+        if change_strong(handle.counts(), STRONG.wrapping_neg(), Ordering::Release) {
+            fence(Ordering::Acquire);
+            // SAFETY: the handle was taken off the counts, which are negative.
+            unsafe { handle.end(false) };
+        }
     }
 
     /// Whether two handles are on one value.
@@ -164,6 +195,7 @@ impl<T: ?Sized> Shared<T> {
     }
 
     /// How many strong handles there are. Stale at once if others clone or drop theirs.
+    #[inline]
     pub fn strong_count(this: &Self) -> usize {
         strong(this.counts().load(Ordering::Relaxed)) as usize
     }
@@ -259,9 +291,8 @@ impl<T: ?Sized> Deref for Shared<T> {
 impl<T: ?Sized> Drop for Shared<T> {
     #[inline]
     fn drop(&mut self) {
-        let counts = self.counts();
-        let is_sole = counts.load(Ordering::Relaxed) == SOLE;
-        if is_sole || change_strong(counts, STRONG.wrapping_neg(), Ordering::Release) {
+        let is_sole = self.is_sole();
+        if is_sole || change_strong(self.counts(), STRONG.wrapping_neg(), Ordering::Release) {
             fence(Ordering::Acquire);
             // SAFETY: this is the only handle, or was taken off the counts, which are negative.
             unsafe { self.end(is_sole) };

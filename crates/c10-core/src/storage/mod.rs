@@ -21,17 +21,22 @@
 use std::fmt;
 use std::sync::Arc;
 
+#[cfg(not(loom))]
+use crate::allocator::default_host_allocator;
 use crate::allocator::{Allocator, get_allocator};
 use crate::data_ptr::DataPtr;
 use crate::device::{Device, DeviceType};
 use crate::error::{Error, Result};
-use crate::shared::{Shared, WeakShared};
+use crate::shared::{Keeping, Shared, WeakShared};
 
 mod access;
 mod copy_async;
 mod cow;
 mod dump;
 mod fresh;
+// The allocator whose blocks they have is not there under loom.
+#[cfg(not(loom))]
+pub(crate) mod kept;
 #[cfg(feature = "mapped")]
 mod from_mapped;
 mod made_in;
@@ -53,7 +58,7 @@ use storage_impl::{READ_ONLY, RESIZABLE, StorageImpl};
 
 /// A shared handle on a piece of memory (`c10::Storage`). A clone is another handle on the same memory.
 #[derive(Clone)]
-pub struct Storage(Shared<StorageImpl>);
+pub struct Storage(Keeping<StorageImpl>);
 
 /// A handle that does not keep the memory alive (`c10::weak_intrusive_ptr<StorageImpl>`).
 #[derive(Clone)]
@@ -90,7 +95,26 @@ impl Storage {
     #[track_caller]
     #[inline]
     pub fn of_type(size: usize, device_type: DeviceType) -> Result<Self> {
+        #[cfg(not(loom))]
+        if device_type == DeviceType::Cpu
+            && kept::is_small(size)
+            && let Some(allocator) = default_host_allocator()
+        {
+            return match kept::take(size) {
+                Some(kept) => Ok(Self(kept.into())),
+                None => Self::new_whole(size, allocator, Origin::here()),
+            };
+        }
         Self::from_source(size, Source::Registered(get_allocator(device_type)?), Origin::here())
+    }
+
+    /// A storage of few bytes from the host's own allocator, to be kept when it ends: see Note [Kept whole].
+    #[cfg(not(loom))]
+    #[inline(never)]
+    fn new_whole(size: usize, allocator: &'static Arc<dyn Allocator>, origin: Origin) -> Result<Self> {
+        let data_ptr = allocator.allocate(size)?;
+        let source = Source::Registered(allocator);
+        Ok(Self::from_parts(data_ptr, (size, size), Some(source), kept::WHOLE_FLAGS, origin))
     }
 
     #[inline]
@@ -151,7 +175,7 @@ impl Storage {
     ) -> Self {
         let storage = Shared::new(|| StorageImpl::new(data_ptr, sizes, allocator, flags, origin));
         storage.origin.made(&storage);
-        Self(storage)
+        Self(storage.into())
     }
 
     #[inline]
@@ -245,6 +269,7 @@ impl Storage {
     }
 
     /// How many [`Storage`] handles there are (`use_count`). Stale at once if others clone or drop theirs.
+    #[inline]
     pub fn use_count(&self) -> usize {
         Shared::strong_count(&self.0)
     }
@@ -260,10 +285,20 @@ impl Storage {
     }
 }
 
+/// Under loom there is no allocator of whose blocks storages are kept.
+#[cfg(loom)]
+impl crate::shared::Keep for StorageImpl {
+    fn may_be_kept(&self) -> bool {
+        false
+    }
+
+    fn keep(_last: Shared<Self>) {}
+}
+
 impl WeakStorage {
     /// A storage handle, if there is still one (`weak_intrusive_ptr::lock`).
     pub fn upgrade(&self) -> Option<Storage> {
-        self.0.upgrade().map(Storage)
+        self.0.upgrade().map(|handle| Storage(handle.into()))
     }
 
     /// Whether the memory is gone (`expired`).

@@ -27,7 +27,7 @@ pub fn live_storages() -> Vec<StorageDump> {
     // Handles are upgraded under the lock and dropped after it: the last one frees memory.
     let live: Vec<_> = {
         let list = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
-        list.values().filter_map(WeakShared::upgrade).map(Storage).collect()
+        list.values().filter_map(WeakShared::upgrade).map(|handle| Storage(handle.into())).collect()
     };
     live.iter()
         .map(|storage| {

@@ -12,6 +12,7 @@
 //!   `READ_ONLY` are clear.
 //! - S4 `READ_ONLY` never changes. `RESIZABLE` and `RELEASED` change under exclusive access.
 //! - S5 `PENDING_*` say what is in `pending`, under whose mutex they change; a use is added under access.
+//! - S6 `WHOLE` is set when the storage is made, and cleared, for good, whenever `owner.data_ptr` changes in any way.
 //!
 //! Order of locks: access, then `owner` or `pending`, which are never held together. Nothing foreign runs
 //! under any of them: no allocator, deleter, hook or user's closure.
@@ -22,6 +23,8 @@ use super::source::Source;
 use crate::data_ptr::DataPtr;
 use crate::device::Device;
 use crate::error::Error;
+#[cfg(not(loom))]
+use crate::shared::Shared;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
 
@@ -37,6 +40,11 @@ pub(crate) const RELEASED: u32 = 1 << 3;
 pub(crate) const PENDING_READ: u32 = 1 << 4;
 /// A device still writes the bytes.
 pub(crate) const PENDING_WRITE: u32 = 1 << 5;
+/// The memory is the block that the host's own allocator gave when the storage was made: see Note [Kept whole].
+pub(crate) const WHOLE: u32 = 1 << 6;
+/// It has ended, and is kept for the next one: see Note [Kept whole].
+#[cfg(not(loom))]
+pub(crate) const RESTING: u32 = 1 << 7;
 
 #[derive(Debug)]
 pub(crate) struct StorageImpl {
@@ -50,6 +58,9 @@ pub(crate) struct StorageImpl {
     pub(super) owner: Mutex<Owner>,
     pub(super) pending: Mutex<PendingList>,
     pub(super) origin: Origin,
+    /// Of a storage that is kept: the one that is kept behind it.
+    #[cfg(not(loom))]
+    pub(super) next_kept: Option<Shared<Self>>,
 }
 
 /// Who frees the memory, and where more of it comes from.
@@ -81,6 +92,8 @@ impl StorageImpl {
             owner: Mutex::new(Owner { data_ptr, allocator, message: None }),
             pending: Mutex::new(PendingList::default()),
             origin,
+            #[cfg(not(loom))]
+            next_kept: None,
         }
     }
 
@@ -144,8 +157,32 @@ impl StorageImpl {
         self.address.store(data_ptr.as_ptr(), Ordering::Relaxed);
         self.set_size(owner, size);
         self.capacity.store(capacity, Ordering::Relaxed);
-        self.clear_flags(COW);
+        self.clear_flags(COW | WHOLE);
         std::mem::replace(&mut owner.data_ptr, data_ptr)
+    }
+
+    /// Makes these its flags, all of them.
+    #[cfg(not(loom))]
+    #[inline]
+    pub(super) fn put_flags(&mut self, flags: u32) {
+        self.flags = AtomicU32::new(flags);
+    }
+
+    /// Makes it a new one, of so many bytes, with the memory that it has: see Note [Kept whole].
+    #[cfg(not(loom))]
+    #[inline]
+    pub(super) fn begin_anew(&mut self, size: usize) {
+        // A guard that was leaked may have left it locked.
+        self.access = AccessLock::default();
+        self.version = AtomicU32::new(0);
+        self.size = AtomicUsize::new(size);
+        self.capacity = AtomicUsize::new(size);
+    }
+
+    /// The memory, of a storage that is about to end.
+    #[cfg(not(loom))]
+    pub(super) fn take_data_ptr(&mut self) -> DataPtr {
+        std::mem::take(&mut lock(&self.owner).data_ptr)
     }
 
     /// Changes the size within the capacity. The caller has exclusive access, and `owner` locked.

@@ -15,6 +15,7 @@ mod fake_device;
 mod float8;
 mod guard;
 mod hooks;
+mod kept;
 mod made_in;
 #[cfg(feature = "mapped")]
 mod mapped;

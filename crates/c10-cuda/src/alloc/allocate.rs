@@ -114,15 +114,19 @@ impl Locked<'_> {
         callbacks: &Callbacks,
     ) -> Result<BlockId, Refused> {
         let owner = request.pool.owner;
-        self.pools.owner_mut(owner).pins += 1;
-        let found = match self.run_callbacks(request, callbacks) {
+        let pinned = self.pin(owner);
+        let locked = &mut *pinned.locked;
+        let found = match locked.run_callbacks(request, callbacks) {
             Some(id) => Ok(id),
-            None => match self.relaxed() {
-                Ok(_relaxed) => self.climb(request, capturing),
+            None => match locked.relaxed() {
+                Ok(_relaxed) => locked.climb(request, capturing),
                 Err(error) => Err(error.into()),
             },
         };
-        self.pools.owner_mut(owner).pins -= 1;
+        drop(pinned);
+        if found.is_err() {
+            self.end_if_over(owner);
+        }
         found
     }
 

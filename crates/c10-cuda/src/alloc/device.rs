@@ -362,6 +362,11 @@ impl<'a> Locked<'a> {
         result
     }
 
+    /// Takes it again where a call that panicked has left it given up.
+    pub(crate) fn lock_again(&mut self) {
+        self.guard.get_or_insert_with(|| lock_busy(&self.device.state.0));
+    }
+
     /// Gives the lock up, and does what was left for then. The device may be gone after it.
     #[inline]
     fn give_up(&mut self) {

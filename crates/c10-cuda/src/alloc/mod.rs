@@ -31,6 +31,7 @@ mod mempool_id;
 mod pool_order;
 mod pool_allocator;
 mod pool;
+mod pins;
 mod scopes;
 mod expandable;
 mod device;

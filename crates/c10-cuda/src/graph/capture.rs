@@ -9,8 +9,12 @@ use crate::alloc::{CachingAllocator, MempoolId, PoolFilter};
 use crate::driver::{CaptureState, StreamHandle};
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::CudaStreamGuard;
+use crate::runtime::Runtime;
 use crate::stream::AsStream;
 use crate::sync::MutexGuard;
+
+/// How often a capture that nobody wants is told to end.
+const TRIES: usize = 3;
 
 /// Records what is issued on a stream into a graph, and sends what is allocated for the streams that take part to
 /// a pool, until it is [ended](Self::end) or dropped. The stream is current on this thread meanwhile.
@@ -113,9 +117,22 @@ fn begin(
             Err(Error::new(ErrorKind::Capture, "the stream captures no more: somebody has ended it"))
         }
     });
-    begun.inspect_err(|_| {
-        let _ = driver.stream_end_capture(on).and_then(|graph| driver.graph_destroy(graph));
-    })
+    begun.inspect_err(|_| abandon(allocator.runtime(), on))
+}
+
+/// Ends what the driver captures on a stream, and its graph. It is tried again if the driver did nothing when it was told
+/// to, so that one error does not leave the stream capturing.
+#[cold]
+fn abandon(runtime: &Runtime, on: StreamHandle) {
+    let driver = runtime.driver();
+    for _ in 0..TRIES {
+        if let Ok(graph) = driver.stream_end_capture(on) {
+            return runtime.note(driver.graph_destroy(graph));
+        }
+        if driver.capture_state(on) == Ok(CaptureState::None) {
+            return;
+        }
+    }
 }
 
 impl GraphCapture<'_> {
@@ -152,18 +169,6 @@ impl GraphCapture<'_> {
         Ok(graph)
     }
 
-    /// Ends what the driver still captures, if it did nothing when it was told to end it.
-    #[cold]
-    fn abandon(&self) {
-        let runtime = self.allocator.runtime();
-        let driver = runtime.driver();
-        if !matches!(driver.capture_state(self.stream), Ok(CaptureState::None))
-            && let Ok(graph) = driver.stream_end_capture(self.stream)
-        {
-            runtime.note(driver.graph_destroy(graph));
-        }
-    }
-
     /// Ends the capture on all sides, whatever happens. The use of the pools is the graph's, and goes where there is
     /// none.
     fn close(&mut self) -> Result<CudaGraph> {
@@ -171,8 +176,8 @@ impl GraphCapture<'_> {
         let (allocator, device) = (self.allocator, self.stream.device);
         let driver = allocator.runtime().driver();
         let ended = driver.stream_end_capture(self.stream).map_err(Error::from);
-        if ended.is_err() {
-            self.abandon();
+        if ended.is_err() && driver.capture_state(self.stream) != Ok(CaptureState::None) {
+            abandon(allocator.runtime(), self.stream);
         }
         let draws: GraphDraws = self.draws.end(self.number);
         let mut pools = vec![self.pool];

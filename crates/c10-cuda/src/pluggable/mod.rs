@@ -169,12 +169,7 @@ impl PluggableAllocator {
         if ptr.root().is_null() {
             return Ok(());
         }
-        let own = owner::address_of(ptr, &self.plugged).ok_or_else(|| {
-            invalid(format!(
-                "record_stream: the memory at {:?} was not handed out by this allocator",
-                ptr.as_ptr()
-            ))
-        })?;
+        let own = self.address_of("record_stream", ptr)?;
         if let Some(record_stream) = self.functions().record_stream {
             // SAFETY: the memory is this allocator's and has not ended; the functions may be called.
             unsafe { record_stream(own.0 as *mut c_void, stream.raw as *mut c_void) };
@@ -206,20 +201,25 @@ impl PluggableAllocator {
         Ok(())
     }
 
-    /// The allocation that an address of this allocator's lies in, and its size: `base_alloc`'s answer, or the address
-    /// and what was asked for.
+    /// The allocation that memory of this allocator's lies in, and its size: `base_alloc`'s answer, or the address and
+    /// what was asked for.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] for an address that is not this allocator's.
-    pub fn base_allocation(&self, ptr: DevicePtr) -> Result<(DevicePtr, u64)> {
-        let given = lock(&self.plugged.table.0).get(&ptr.0).copied();
-        let given = given
-            .ok_or_else(|| invalid(format!("base_allocation: {ptr} was not handed out by this allocator")))?;
-        let Some(base_alloc) = self.functions().base_alloc else { return Ok((ptr, given.bytes as u64)) };
-        let mut bytes = given.bytes;
-        // SAFETY: the address is live; the size is this call's own.
-        let base = unsafe { base_alloc(ptr.0 as *mut c_void, ptr::from_mut(&mut bytes)) };
+    /// [`ErrorKind::InvalidArgument`] for memory that is not this allocator's.
+    pub fn base_allocation(&self, ptr: &DataPtr) -> Result<(DevicePtr, u64)> {
+        let own = self.address_of("base_allocation", ptr)?;
+        // It is out as long as `ptr` is.
+        let mut bytes = lock(&self.plugged.table.0).get(&own.0).map_or(0, |given| given.bytes);
+        let Some(base_alloc) = self.functions().base_alloc else { return Ok((own, bytes as u64)) };
+        // SAFETY: the memory is this allocator's and has not ended; the size is this call's own.
+        let base = unsafe { base_alloc(own.0 as *mut c_void, ptr::from_mut(&mut bytes)) };
         Ok((DevicePtr(base as u64), bytes as u64))
+    }
+
+    fn address_of(&self, call: &str, ptr: &DataPtr) -> Result<DevicePtr> {
+        owner::address_of(ptr, &self.plugged).ok_or_else(|| {
+            invalid(format!("{call}: the memory at {:?} was not handed out by this allocator", ptr.as_ptr()))
+        })
     }
 
     /// Tells `begin_allocate_to_pool`, where there is one.

@@ -6,6 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use c10_core::DataPtr;
+use c10_cuda::alloc::{MemPool, MemPoolOptions};
 use c10_cuda::driver::sim::{Completion, FaultPlan, FaultRule, SimConfig};
 use c10_cuda::driver::{CaptureState, DevicePtr, Driver, Status, StreamHandle};
 use c10_cuda::{
@@ -193,6 +194,27 @@ fn no_capture_begins_while_the_device_is_waited_for() {
     rig.cuda.mark_capture_end(0).unwrap();
     on.synchronize().unwrap();
     is_quiet(&rig);
+}
+
+/// A capture that is refused has begun in the driver, and ends there, also where the driver fails to end it at once.
+#[test]
+fn a_refused_capture_leaves_nothing_capturing() {
+    for (call, times) in [("stream_end_capture", 0), ("stream_end_capture", 1), ("capture_state", 1)] {
+        let rig = Rig::new(GIB);
+        let on = stream(&rig);
+        let pool = MemPool::new(&rig.cuda, 0, MemPoolOptions::default()).unwrap();
+        let scope = pool.enter().unwrap();
+        let rules = (1..=times).map(|nth| FaultRule::nth(call, nth, Status::OutOfMemory));
+        rig.sim.set_faults(rules.fold(FaultPlan::new(), FaultPlan::rule));
+        let refused = CudaGraph::begin(&rig.cuda, &on, CaptureOptions::in_pool(pool.id()));
+        assert!(refused.is_err(), "{call}: allocations go to the pool already");
+        rig.sim.set_faults(FaultPlan::new());
+        assert_eq!(rig.sim.capture_state(on.handle()), Ok(CaptureState::None), "{call} fails {times} times");
+        drop(scope);
+        drop(pool);
+        rig.cuda.empty_cache().unwrap();
+        drop(CudaGraph::begin(&rig.cuda, &on, kept()).unwrap());
+    }
 }
 
 #[test]

@@ -193,10 +193,10 @@ fn the_other_functions_are_called_where_they_are_there() {
     let record = format!("record {raw}");
     let begin = "begin 1 3 4";
     assert_eq!(taken(), ["init 2", "reset", "fraction 0.5 device 1", &record, begin, begin, begin]);
-    assert_eq!(plugged.base_allocation(at).unwrap(), (at, 2 * MIB));
+    assert_eq!(plugged.base_allocation(&ptr).unwrap(), (at, 2 * MIB));
+    let foreign = DataPtr::null(Device::cuda(0));
+    assert_eq!(plugged.base_allocation(&foreign).unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert!(plugged.set_memory_fraction(1.5, 0).is_err() && plugged.set_memory_fraction(0.5, 7).is_err());
-    drop(ptr);
-    assert!(plugged.base_allocation(at).is_err());
     let error = plugged.unsupported::<()>("getDeviceStats").unwrap_err();
     insta::assert_snapshot!(error, @"CUDAPluggableAllocator does not yet support getDeviceStats. If you need it, please file an issue describing your use case.");
 }
@@ -212,7 +212,7 @@ fn without_them_nothing_happens() {
     plugged.record_stream(&ptr, runtime.stream_from_pool(0, 0).unwrap()).unwrap();
     plugged.release_pool(0, MempoolId::new(0, 1)).unwrap();
     assert_eq!(taken(), [""; 0]);
-    assert_eq!(plugged.base_allocation(at).unwrap(), (at, 100));
+    assert_eq!(plugged.base_allocation(&ptr).unwrap(), (at, 100));
 }
 
 #[test]

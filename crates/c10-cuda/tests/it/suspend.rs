@@ -1,6 +1,7 @@
 //! Pools that sleep: their memory goes back to the driver, and their blocks stay.
 #![expect(unsafe_code, reason = "suspends pools whose blocks nobody uses meanwhile")]
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -190,6 +191,64 @@ fn a_resumption_asks_those_who_free_memory_and_tells_those_who_watch() {
     assert_eq!((told.lock().unwrap().len(), rig.stats().num_ooms), (1, 1));
     rig.cuda.check_invariants();
     drop(block);
+}
+
+/// A callback that panics once, when it is told to; the rest of the time it frees nothing.
+fn panics_when(rig: &Rig) -> Arc<AtomicBool> {
+    let armed = Arc::new(AtomicBool::new(false));
+    let is_armed = Arc::clone(&armed);
+    rig.cuda.register_free_memory_callback(Arc::new(move || {
+        assert!(!is_armed.swap(false, Ordering::Relaxed), "the callback panics");
+        false
+    }));
+    armed
+}
+
+#[test]
+fn a_callback_that_panics_leaves_the_pool_as_it_was() {
+    let (rig, pool) = pool(64 * MIB);
+    let armed = panics_when(&rig);
+    armed.store(true, Ordering::Relaxed);
+    assert!(catch_unwind(AssertUnwindSafe(|| inside(&rig, &pool, 40 * MIB))).is_err());
+    rig.cuda.check_invariants();
+    let block = inside(&rig, &pool, 40 * MIB);
+    suspend(&pool, Discarded).unwrap();
+    let other = rig.allocate(40 * MIB);
+    armed.store(true, Ordering::Relaxed);
+    assert!(catch_unwind(AssertUnwindSafe(|| pool.resume())).is_err());
+    rig.cuda.check_invariants();
+    assert!(rig.cuda.is_pool_suspended(0, pool.id()).unwrap());
+    drop(other);
+    rig.cuda.empty_cache().unwrap();
+    pool.resume().unwrap();
+    suspend(&pool, Discarded).unwrap();
+    let id = pool.id();
+    drop((block, pool));
+    rig.cuda.empty_cache().unwrap();
+    assert!(rig.cuda.pool_use_count(0, id).is_err(), "the pool has ended");
+}
+
+#[test]
+fn a_pool_whose_last_use_goes_while_it_should_wake_ends() {
+    for keeps_block in [false, true] {
+        let (rig, pool) = pool(64 * MIB);
+        let id = pool.id();
+        let mut block = Some(inside(&rig, &pool, 40 * MIB));
+        suspend(&pool, Discarded).unwrap();
+        let other = rig.allocate(40 * MIB);
+        let held = Mutex::new(Some((pool, if keeps_block { None } else { block.take() })));
+        rig.cuda.register_free_memory_callback(Arc::new(move || {
+            let held = held.lock().unwrap().take();
+            drop(held);
+            false
+        }));
+        let resumed = rig.cuda.resume_pool(0, id);
+        assert_eq!(resumed.is_err(), keeps_block, "without blocks it takes no memory");
+        rig.cuda.check_invariants();
+        drop((block, other));
+        rig.cuda.empty_cache().unwrap();
+        assert!(rig.cuda.pool_use_count(0, id).is_err(), "the pool has ended");
+    }
 }
 
 #[test]

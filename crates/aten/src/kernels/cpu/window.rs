@@ -3,6 +3,9 @@
 //! Windows are products of ranges along each dimension, which the operator has worked out; nothing here knows
 //! of padding or strides.
 
+use std::hint::select_unpredictable;
+use std::ops::Range;
+
 use c10_core::{bf16, f16};
 
 use super::sum::Summed;
@@ -24,8 +27,18 @@ impl Window {
         self.end.saturating_sub(self.first).div_ceil(self.step)
     }
 
-    fn elements(&self) -> impl Iterator<Item = usize> {
-        (self.first..self.end).step_by(self.step)
+    fn is_empty(&self) -> bool {
+        self.first >= self.end
+    }
+
+    /// Calls `visit` with each element. An iterator that steps would divide to know its length, for each window.
+    #[inline]
+    fn elements(&self, mut visit: impl FnMut(usize)) {
+        let mut element = self.first;
+        while element < self.end {
+            visit(element);
+            element += self.step;
+        }
     }
 }
 
@@ -52,28 +65,28 @@ impl Windows {
         self.axes.iter().map(|axis| axis.iter().map(|window| window.len().max(1)).sum::<usize>()).product()
     }
 
-    /// Calls `visit(output, windows)` for the outputs of a plane in order.
-    fn for_each(&self, mut visit: impl FnMut(usize, [Window; 3])) {
+    /// Calls `visit(outputs, windows)` for each row of outputs of a plane in order, which have one window along the
+    /// depth and one along the height.
+    fn for_each_row(&self, mut visit: impl FnMut(Range<usize>, [Window; 2])) {
         let [depths, heights, widths] = &self.axes;
-        let mut output = 0;
+        let mut begin = 0;
         for &depth in depths {
             for &height in heights {
-                for &width in widths {
-                    visit(output, [depth, height, width]);
-                    output += 1;
-                }
+                visit(begin..begin + widths.len(), [depth, height]);
+                begin += widths.len();
             }
         }
     }
 
-    /// Calls `visit(place)` for the elements of a window in order.
-    fn elements(&self, [depth, height, width]: [Window; 3], mut visit: impl FnMut(usize)) {
-        for z in depth.elements() {
-            for y in height.elements() {
-                let row = (z * self.input[1] + y) * self.input[2];
-                width.elements().for_each(|x| visit(row + x));
-            }
-        }
+    /// Where the row at a depth and a height begins.
+    fn row(&self, [depth, height]: [usize; 2]) -> usize {
+        (depth * self.input[1] + height) * self.input[2]
+    }
+
+    /// Where the rows begin that windows along depth and height have, in order, in place of what `starts` held.
+    fn rows(&self, [depth, height]: [Window; 2], starts: &mut Vec<usize>) {
+        starts.clear();
+        depth.elements(|z| height.elements(|y| starts.push(self.row([z, y]))));
     }
 
     fn divisor_of(&self, windows: [Window; 3]) -> i64 {
@@ -125,21 +138,52 @@ pub(crate) fn max<T: Ordered>(windows: &Windows, input: &[T], output: &mut [T], 
     let (inputs, outputs) = (windows.inputs(), windows.outputs());
     for_each_piece_of_two(output, outputs, places, outputs, windows.work(), |plane, output, places| {
         let input = &input[plane * inputs..][..inputs];
-        windows.for_each(|index, window| {
-            let [z, y, x] = window.map(|window| window.first);
-            let mut place = (z * windows.input[1] + y) * windows.input[2] + x;
-            let mut largest = T::LOWEST;
-            windows.elements(window, |at| {
-                let value = input[at];
-                #[expect(clippy::eq_op, reason = "a NaN is the element that differs from itself")]
-                if value > largest || value != value {
-                    (largest, place) = (value, at);
-                }
+        let mut starts = Vec::new();
+        windows.for_each_row(|outputs, rows| {
+            windows.rows(rows, &mut starts);
+            let has_nan = starts.iter().any(|&start| {
+                input[start..][..windows.input[2]].iter().fold(false, |has, &value| has | is_nan(value))
             });
-            output[index] = largest;
-            places[index] = place as i64;
+            let first = windows.row(rows.map(|window| window.first));
+            let results = output[outputs.clone()].iter_mut().zip(&mut places[outputs]);
+            for ((largest, place), window) in results.zip(&windows.axes[2]) {
+                let none = first + window.first;
+                (*largest, *place) = match has_nan {
+                    false => largest_of(input, &starts, window, none, |value, largest| value > largest),
+                    true => largest_of(input, &starts, window, none, |value, largest| {
+                        value > largest || is_nan(value)
+                    }),
+                };
+            }
         });
     });
+}
+
+#[expect(clippy::eq_op, reason = "a NaN is the element that differs from itself")]
+fn is_nan<T: PartialEq>(value: T) -> bool {
+    value != value
+}
+
+/// The largest element that a window has in the rows that begin at `starts`, and its place; `place` where there is
+/// none. Which elements are larger than those before is as good as random: no branch.
+#[inline]
+fn largest_of<T: Ordered>(
+    input: &[T],
+    starts: &[usize],
+    window: &Window,
+    mut place: usize,
+    is_larger: impl Fn(T, T) -> bool,
+) -> (T, i64) {
+    let mut largest = T::LOWEST;
+    for &start in starts {
+        window.elements(|x| {
+            let value = input[start + x];
+            let is_larger = is_larger(value, largest);
+            place = select_unpredictable(is_larger, start + x, place);
+            largest = select_unpredictable(is_larger, value, largest);
+        });
+    }
+    (largest, place as i64)
 }
 
 /// Adds the gradient of each output to the element at its place.
@@ -175,12 +219,19 @@ pub(crate) fn mean<T: Averaged>(windows: &Windows, input: &[T], output: &mut [T]
     let (inputs, outputs) = (windows.inputs(), windows.outputs());
     for_each_piece(output, outputs, windows.work(), |plane, output| {
         let input = &input[plane * inputs..][..inputs];
-        windows.for_each(|index, window| {
-            let mut sum = T::Sum::default();
-            windows.elements(window, |at| sum = T::add(sum, input[at].widen()));
-            let is_empty = window.iter().any(|window| window.len() == 0);
-            let mean = if is_empty { T::Sum::default() } else { T::divide(sum, windows.divisor_of(window)) };
-            output[index] = T::narrow(mean);
+        let mut starts = Vec::new();
+        windows.for_each_row(|outputs, rows| {
+            windows.rows(rows, &mut starts);
+            for (to, &width) in output[outputs].iter_mut().zip(&windows.axes[2]) {
+                let mut sum = T::Sum::default();
+                for &start in &starts {
+                    width.elements(|x| sum = T::add(sum, input[start + x].widen()));
+                }
+                let window = [rows[0], rows[1], width];
+                let is_empty = window.iter().any(Window::is_empty);
+                let mean = if is_empty { sum } else { T::divide(sum, windows.divisor_of(window)) };
+                *to = T::narrow(mean);
+            }
         });
     });
 }
@@ -190,12 +241,18 @@ pub(crate) fn mean_backward<T: Averaged>(windows: &Windows, grad_output: &[T], g
     let (inputs, outputs) = (windows.inputs(), windows.outputs());
     for_each_piece(grad_input, inputs, windows.work(), |plane, grad_input| {
         let grad_output = &grad_output[plane * outputs..][..outputs];
-        let mut sums = vec![T::Sum::default(); inputs];
-        windows.for_each(|index, window| {
-            let share = || T::divide(grad_output[index].widen(), windows.divisor_of(window));
-            if window.iter().all(|window| window.len() > 0) {
-                let share = share();
-                windows.elements(window, |at| sums[at] = T::add(sums[at], share));
+        let (mut sums, mut starts) = (vec![T::Sum::default(); inputs], Vec::new());
+        windows.for_each_row(|outputs, rows| {
+            windows.rows(rows, &mut starts);
+            for (grad, &width) in grad_output[outputs].iter().zip(&windows.axes[2]) {
+                let window = [rows[0], rows[1], width];
+                if window.iter().any(Window::is_empty) {
+                    continue;
+                }
+                let share = T::divide(grad.widen(), windows.divisor_of(window));
+                for &start in &starts {
+                    width.elements(|x| sums[start + x] = T::add(sums[start + x], share));
+                }
             }
         });
         grad_input.iter_mut().zip(sums).for_each(|(to, sum)| *to = T::narrow(sum));
@@ -229,3 +286,6 @@ pub(crate) fn unpool<T: Summed>(
     });
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -85,7 +85,8 @@ impl AccessLock {
             }
             Mode::Exclusive => (self.state.fetch_and(!EXCLUSIVE, Ordering::Release), true),
         };
-        if free && before & PARKED != 0 {
+        // Hardly ever is anybody parked.
+        if before & PARKED != 0 && free {
             self.unpark();
         }
     }
@@ -128,7 +129,8 @@ impl AccessLock {
 #[inline]
 fn taken(state: u32, mode: Mode) -> Option<u32> {
     match mode {
-        Mode::Shared if state & EXCLUSIVE == 0 && state & READERS < READERS => Some(state + 1),
+        // With `EXCLUSIVE`, the highest bit, it would be more.
+        Mode::Shared if state & !PARKED < READERS => Some(state + 1),
         Mode::Exclusive if state & (EXCLUSIVE | READERS) == 0 => Some(state | EXCLUSIVE),
         _ => None,
     }

@@ -14,7 +14,7 @@
 use super::access::{HOST_MOVE, HOST_READ, Locked, Mode};
 use super::dump::Origin;
 use super::source::Source;
-use super::storage_impl::{COW, Owner, READ_ONLY, RESIZABLE, StorageImpl};
+use super::storage_impl::{COW, Owner, READ_ONLY, RESIZABLE, StorageImpl, WHOLE};
 use super::{Storage, fresh};
 use crate::data_ptr::DataPtr;
 use crate::error::Result;
@@ -61,6 +61,8 @@ impl StorageImpl {
     fn share(&self, kind: Kind) -> (Share, usize) {
         let room = Context::room();
         let mut owner = lock(&self.owner);
+        // A layer is around the memory from now on.
+        self.clear_flags(WHOLE);
         if kind == Kind::Bytes {
             self.set_flags(COW);
         }

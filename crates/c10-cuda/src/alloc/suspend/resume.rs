@@ -33,14 +33,10 @@ impl CachingAllocator {
             return Err(private_pools::refused("resume_pool", id, why));
         }
         // The lock is given up for the callbacks: the pool is to stay meanwhile.
-        locked.pools.owner_mut(slot).pins += 1;
-        let resumed = locked.resume(slot, &self.0.callbacks);
-        locked.pools.owner_mut(slot).pins -= 1;
+        let resumed = locked.pin(slot).locked.resume(slot, &self.0.callbacks);
+        locked.end_if_over(slot);
         match resumed {
-            Ok(()) => {
-                locked.end_if_over(slot);
-                Ok(())
-            }
+            Ok(()) => Ok(()),
             Err(NotWoken::Failed(error)) => Err(error.into()),
             Err(NotWoken::NoMemory(numbers)) => {
                 locked.stats.num_ooms += 1;

@@ -46,6 +46,36 @@ fn a_plan_is_the_same_after_it_was_written_and_read() {
 }
 
 #[test]
+fn saving_leaves_what_is_beside_it_and_a_link_as_they_are() {
+    let folder = std::env::temp_dir().join(format!("tensorplay-plan-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let [path, beside] = ["a.plan", "a.plan.new0"].map(|name| folder.join(name));
+    std::fs::write(&beside, "the user's").unwrap();
+    let plan = plan(Shape::Whole);
+    for _ in 0..2 {
+        plan.save(&path).unwrap();
+        assert_eq!(Plan::load(&path).unwrap(), plan);
+    }
+    #[cfg(unix)]
+    {
+        let link = folder.join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        std::fs::write(&path, "").unwrap();
+        plan.save(&link).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(Plan::load(&path).unwrap(), plan);
+        // What is no file stays what it is.
+        plan.save("/dev/null").unwrap();
+        assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+    }
+    assert!(plan.save(&folder).is_err());
+    assert_eq!(std::fs::read_to_string(&beside).unwrap(), "the user's");
+    let left = std::fs::read_dir(&folder).unwrap().count();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(left, if cfg!(unix) { 3 } else { 2 });
+}
+
+#[test]
 fn the_file_is_text_that_a_person_can_read() {
     let mut recording = Recording::new();
     let first = recording.allocate(2048, 7).unwrap();

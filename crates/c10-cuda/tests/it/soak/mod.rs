@@ -16,6 +16,7 @@
     reason = "a long run says how far it is, and what failed"
 )]
 
+mod episodes;
 mod machines;
 mod operations;
 mod worker;
@@ -126,6 +127,7 @@ fn threads_soak_one_allocator() {
                 let shared = &shared;
                 scope.spawn(move || {
                     let mut worker = Worker::new(shared, seed * 31 + thread);
+                    worker.is_alone = false;
                     (0..400).for_each(|_| worker.step());
                 });
             }

@@ -43,6 +43,9 @@ const OPERATIONS: &[Operation] = &[
     op(30, "hand over to another thread", Worker::exchange),
     op(60, "complete a stream", Worker::complete_stream),
     op(10, "complete all", |w| w.shared.sim.complete_all()),
+    op(20, "wait for a stream", Worker::wait_stream),
+    op(3, "let a pool sleep", Worker::sleep),
+    op(3, "capture", Worker::capture),
     op(6, "stream_synchronize", Worker::stream_synchronize),
     op(3, "device_synchronize", Worker::device_synchronize),
     op(8, "empty_cache", |w| w.shared.cuda.empty_cache().expect("no call fails")),
@@ -70,7 +73,7 @@ pub(crate) fn next(worker: &mut Worker) -> &'static Operation {
 }
 
 impl Worker {
-    fn device(&mut self) -> DeviceIndex {
+    pub(crate) fn device(&mut self) -> DeviceIndex {
         let devices = self.shared.runtime.device_count();
         self.rng.below(u64::from(devices)) as DeviceIndex
     }

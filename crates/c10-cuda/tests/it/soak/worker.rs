@@ -110,7 +110,7 @@ impl Shared {
         }
     }
 
-    fn handle(&self, stream: Stream) -> StreamHandle {
+    pub(crate) fn handle(&self, stream: Stream) -> StreamHandle {
         self.runtime.handle(stream).expect("it is a stream of the program")
     }
 
@@ -137,6 +137,8 @@ pub(crate) struct Worker {
     doing: &'static str,
     /// Whether it leaves `record_stream` out now and then.
     pub(crate) forgets: bool,
+    /// Whether no other thread is at work.
+    pub(crate) is_alone: bool,
 }
 
 impl Worker {
@@ -150,6 +152,7 @@ impl Worker {
             at: 0,
             doing: "",
             forgets: false,
+            is_alone: true,
         }
     }
 
@@ -338,7 +341,7 @@ impl Worker {
         recorded.expect("the block and the stream are there");
     }
 
-    fn stream(&mut self) -> Stream {
+    pub(crate) fn stream(&mut self) -> Stream {
         let streams = &self.shared.streams;
         streams[self.rng.place(streams.len())]
     }

@@ -15,10 +15,10 @@
 //! ```
 //! The checksum is of everything before its line. There is one way to write a plan, and the parser takes no other.
 
-use std::fmt::{self, Write};
-use std::fs;
-use std::io;
-use std::path::Path;
+use std::fmt::{self, Write as _};
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::fingerprint::Fingerprint;
@@ -53,15 +53,35 @@ impl Plan {
     /// [`ErrorKind::InvalidArgument`] when the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(".new");
-        let beside = Path::new(&beside);
-        let written = fs::write(beside, self.to_string()).and_then(|()| fs::rename(beside, path));
-        written.map_err(|error: io::Error| {
-            // Nothing of it is kept, if anything was written.
-            let _ = fs::remove_file(beside);
-            of_file(path, &error)
-        })
+        write_whole(path, &self.to_string()).map_err(|error| of_file(path, &error))
+    }
+}
+
+/// Writes a file, whole or not at all; what is no file, as a pipe or a terminal, is written to as it is.
+fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    // A link stays, and what it leads to is written.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
+        return fs::write(&path, text);
+    }
+    let (beside, mut file) = new_beside(&path)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&beside, &path));
+    written.inspect_err(|_| {
+        // Nothing of it is kept.
+        let _ = fs::remove_file(&beside);
+    })
+}
+
+/// A file with a name that nothing else has, in the same folder.
+fn new_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    let mut number = 0;
+    loop {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".new{number}"));
+        match File::create_new(&name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            made => return made.map(|file| (name.into(), file)),
+        }
     }
 }
 
