@@ -9,6 +9,7 @@ use std::hint::black_box;
 
 use aten::Tensor;
 use c10_core::ScalarType;
+use c10_core::allocator::HostAllocator;
 
 /// The system's allocator, which counts what each thread asks for.
 struct Counting;
@@ -114,4 +115,17 @@ fn views_allocate_once_and_in_place_operators_never() {
     assert_eq!(allocations(|| a.add_(&b).unwrap().clone()), 0);
     assert_eq!(allocations(|| a.clone()), 0);
     assert_eq!(allocations(|| (a.sizes(), a.strides(), a.numel())), 0);
+}
+
+#[test]
+fn an_emptied_cache_keeps_no_tensors() {
+    let one = Tensor::from_elements(&[1.0_f32]).unwrap();
+    let add = || one.add(&one).unwrap();
+    assert_eq!(allocations_again(add), 0);
+    let before = COUNT.get();
+    drop((0..10).map(|_| add()).collect::<Vec<_>>());
+    HostAllocator::empty_cache();
+    let kept = COUNT.get();
+    drop((0..10).map(|_| add()).collect::<Vec<_>>());
+    assert!(COUNT.get() - kept >= 10, "of the elements of each, after {}", kept - before);
 }

@@ -7,6 +7,7 @@
 )]
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::forward::forward;
 use super::geometry::{ConvGeometry, DIMS, Dims};
@@ -186,28 +187,33 @@ fn weight_products<T: Accumulate>(
     let rows = outputs / row_len.max(1);
     let rows_at_once = (PATCHES / (row_len * depth).max(1)).max(PLACES.div_ceil(row_len.max(1)));
     let rows_at_once = rows_at_once.min(rows);
+    // A row may be long: then there is one at a time, in parts.
+    let width = (PATCHES / depth.max(1)).max(PLACES).min(row_len);
     let reaches: Vec<Reach> =
         (0..geometry.taps()).map(|tap| Reach::new(geometry, geometry.tap(tap))).collect();
     // What is not written below meets padding, the same for all images where patches are taken of whole ones.
-    let mut patches = vec![T::Sum::ZERO; rows_at_once * row_len * depth];
+    let mut patches = vec![T::Sum::ZERO; rows_at_once * width * depth];
     for image in images {
         let grad_output = widened(&grad_output[image * image_out..][..image_out]);
         let pixels = channels_last(geometry, widened(&input[image * image_in..][..image_in]));
         for first in (0..rows).step_by(rows_at_once.max(1)) {
-            let rows_taken = first..rows.min(first + rows_at_once);
-            let places = rows_taken.len() * row_len;
-            if rows_taken.len() < rows {
-                patches.fill(T::Sum::ZERO);
+            let rows_taken = rows_at_once.min(rows - first);
+            for start in (0..row_len).step_by(width.max(1)) {
+                let taken = start..row_len.min(start + width);
+                let places = rows_taken * taken.len();
+                if places < outputs {
+                    patches.fill(T::Sum::ZERO);
+                }
+                take_patches(geometry, &reaches, &pixels, first, &taken, &mut patches[..places * depth]);
+                let places_of_channels = MatrixLayout::matrix(channels, places, outputs as isize, 1);
+                gemm(
+                    T::Sum::ONE,
+                    Matrices::new(&grad_output, first * row_len + start, places_of_channels),
+                    Matrices::new(&patches, 0, MatrixLayout::row_major(places, depth)),
+                    T::Sum::ONE,
+                    MatricesMut::new(sums, 0, MatrixLayout::row_major(channels, depth)),
+                );
             }
-            take_patches(geometry, &reaches, &pixels, first, &mut patches[..places * depth]);
-            let places_of_channels = MatrixLayout::matrix(channels, places, outputs as isize, 1);
-            gemm(
-                T::Sum::ONE,
-                Matrices::new(&grad_output, first * row_len, places_of_channels),
-                Matrices::new(&patches, 0, MatrixLayout::row_major(places, depth)),
-                T::Sum::ONE,
-                MatricesMut::new(sums, 0, MatrixLayout::row_major(channels, depth)),
-            );
         }
     }
 }
@@ -231,18 +237,20 @@ fn channels_last<'a, S: Ring>(geometry: &ConvGeometry, image: Cow<'a, [S]>) -> C
     pixels.into()
 }
 
-/// Writes the patches of some rows of outputs from the row `first` on.
+/// Writes the patches of the outputs `taken` of some rows from the row `first` on.
 fn take_patches<S: Ring>(
     geometry: &ConvGeometry,
     reaches: &[Reach],
     pixels: &[S],
     first: usize,
+    taken: &Range<usize>,
     patches: &mut [S],
 ) {
-    let len = geometry.output[2] * geometry.depth();
+    let len = taken.len() * geometry.depth();
     for_each_piece(patches, len, len, |row, patches| {
         let row = first + row;
-        gather_row(geometry, reaches, pixels, [row / geometry.output[1], row % geometry.output[1]], patches);
+        let row = [row / geometry.output[1], row % geometry.output[1]];
+        gather_row(geometry, reaches, pixels, row, taken, patches);
     });
 }
 

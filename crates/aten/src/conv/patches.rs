@@ -64,7 +64,7 @@ pub(crate) fn gather<T: Copy>(geometry: &ConvGeometry, tap: Dims, channel: &[T],
     });
 }
 
-/// Writes the patches of the row of outputs at a depth and a height, from an image whose channels are beside each
+/// Writes the patches of some outputs of the row at a depth and a height, from an image whose channels are beside each
 /// other: for each output all places of the kernel in order, and for each of them the channels. What meets padding is
 /// not written.
 pub(crate) fn gather_row<S: Copy>(
@@ -72,13 +72,20 @@ pub(crate) fn gather_row<S: Copy>(
     reaches: &[Reach],
     pixels: &[S],
     row: [usize; 2],
+    taken: &Range<usize>,
     patches: &mut [S],
 ) {
     let (channels, depth) = (geometry.channels_in, geometry.depth());
     let step = geometry.stride[2] * channels;
     for (tap, reach) in reaches.iter().enumerate() {
         let Some((first, len, place)) = reach.row(geometry, row) else { continue };
-        let (to, from) = (&mut patches[first * depth + tap * channels..], &pixels[place * channels..]);
+        let (start, end) = (first.max(taken.start), (first + len).min(taken.end));
+        if start >= end {
+            continue;
+        }
+        let (place, len) = (place + (start - first) * geometry.stride[2], end - start);
+        let to = &mut patches[(start - taken.start) * depth + tap * channels..];
+        let from = &pixels[place * channels..];
         let last = (len - 1) * depth + channels;
         let places = to[..last].chunks_mut(depth).zip(from.chunks(step));
         if channels == 1 {

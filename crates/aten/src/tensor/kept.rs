@@ -5,8 +5,10 @@
 //!   nothing but its geometry; in the place of the tensor that a view is of stands the next one of the list.
 
 use std::cell::Cell;
+use std::sync::Once;
 
 use c10_core::Storage;
+use c10_core::allocator::HostAllocator;
 use c10_core::shared::{Keep, Shared};
 
 use super::Tensor;
@@ -19,6 +21,9 @@ struct List {
     first: Cell<Option<Tensor>>,
     len: Cell<usize>,
 }
+
+/// Whether the allocator knows of the lists.
+static IS_KNOWN: Once = Once::new();
 
 thread_local! {
     static LIST: List = const { List { first: Cell::new(None), len: Cell::new(0) } };
@@ -69,8 +74,10 @@ impl List {
 
     #[inline]
     fn put(&self, mut last: Tensor) {
-        if self.len.get() == KEPT {
-            return;
+        match self.len.get() {
+            0 => IS_KNOWN.call_once(|| HostAllocator::empty_with(empty)),
+            KEPT.. => return,
+            _ => {}
         }
         let Some(tensor) = Shared::get_mut(&mut last.0) else { return };
         // There is none in either place that is written.
@@ -78,13 +85,25 @@ impl List {
         std::mem::forget(self.first.replace(Some(last)));
         self.len.set(self.len.get() + 1);
     }
+
+    #[cold]
+    fn empty(&self) {
+        let mut next = self.first.take();
+        self.len.set(0);
+        while let Some(mut first) = next {
+            next = Shared::get_mut(&mut first.0).and_then(|tensor| tensor.view_base.take());
+        }
+    }
+}
+
+/// Ends those that this thread keeps.
+fn empty() {
+    // Where the thread is at its end there are none left.
+    let _ = LIST.try_with(List::empty);
 }
 
 impl Drop for List {
     fn drop(&mut self) {
-        let mut next = self.first.take();
-        while let Some(mut first) = next {
-            next = Shared::get_mut(&mut first.0).and_then(|tensor| tensor.view_base.take());
-        }
+        self.empty();
     }
 }

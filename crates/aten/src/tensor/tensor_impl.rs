@@ -189,6 +189,8 @@ impl TensorImpl {
             && !self.is_wrapped_number
             // Others may know of memory that was allocated elsewhere.
             && self.first.storage.is_resizable()
+            // A new tensor would be at the first version.
+            && self.first.storage.version() == 0
             && self.first.flags.is_non_overlapping_and_dense();
         let size = self.first.numel as usize * self.dtype.element_size();
         let bytes = if is_plain { self.first.storage.unique_bytes() } else { None };

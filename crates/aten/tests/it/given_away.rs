@@ -44,6 +44,18 @@ fn made(numel: i64, dtype: ScalarType) -> Tensor {
     values.sub_scalar(2.5).unwrap().mul_scalar(1.1).unwrap().to(dtype).unwrap().clone()
 }
 
+/// A new tensor begins at version 0, and what is given away was written.
+#[test]
+fn what_was_written_is_not_changed_again() {
+    for pair in &PAIRS {
+        let x = made(3, ScalarType::Float32);
+        x.add_(&made(3, ScalarType::Float32)).unwrap();
+        assert_eq!(x.version(), 1);
+        let (made, is_own) = changed(pair, x);
+        assert!(made.version() == 0 && !is_own);
+    }
+}
+
 #[test]
 fn the_elements_are_those_of_the_operator() {
     for dtype in [

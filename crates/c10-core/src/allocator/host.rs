@@ -32,8 +32,9 @@ use crate::sync::global::{LazyLock, Mutex, MutexGuard, PoisonError};
 /// Host memory for operators: recycled, by size class, within the thread where it is small (up to 4 KiB), and
 /// in the process where it is larger. Its bytes are those that were last written to it, or zero.
 ///
-/// It keeps up to 16 small blocks a class and thread, of 64 bytes 1,024 more with the storages that had them, and up to
-/// 512 MiB of larger ones; [`empty_cache`](Self::empty_cache) gives these back. All values of this type are the same allocator.
+/// It keeps up to 16 small blocks a class and thread, of 64 bytes 1,024 more with the storages that had them and as many
+/// with tensors, and up to 512 MiB of larger ones; [`empty_cache`](Self::empty_cache) gives these back. All values of this
+/// type are the same allocator.
 /// PyTorch's counterpart keeps nothing, and leaves recycling to the C library, which returns what is large.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostAllocator;
@@ -53,6 +54,9 @@ static LARGE: LazyLock<CachingCpuAllocator> = LazyLock::new(CachingCpuAllocator:
 static COUNTERS: Mutex<Counters> = Mutex::new(Counters { all: Vec::new(), idle: Vec::new() });
 /// What threads counted after their counters were gone.
 static ENDED: AtomicI64 = AtomicI64::new(0);
+
+/// What gives back the blocks that others keep for a thread.
+static KEEPERS: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
 
 /// What one thread has given out of small blocks, less what it has taken back.
 #[repr(align(64))]
@@ -96,10 +100,20 @@ impl HostAllocator {
 
     /// Gives the large blocks that are kept, and the small ones of this thread, back to the system.
     pub fn empty_cache() {
+        // They have no lock: what they end may end others.
+        let keepers = KEEPERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        keepers.into_iter().for_each(|empty| empty());
         // Where the thread is at its end there is nothing left.
         crate::storage::kept::empty();
         let _ = SHELVES.try_with(Shelves::empty);
         LARGE.empty_cache();
+    }
+
+    /// Has a function called wherever the cache is emptied, on that thread, which gives back what is kept with blocks
+    /// of this allocator.
+    #[doc(hidden)]
+    pub fn empty_with(keeper: fn()) {
+        KEEPERS.lock().unwrap_or_else(PoisonError::into_inner).push(keeper);
     }
 }
 

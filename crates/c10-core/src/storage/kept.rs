@@ -34,24 +34,19 @@ thread_local! {
 }
 
 impl Storage {
+    // For tensors, which are kept with their storages.
+
     /// Whether storages of so many bytes of the host may [rest](Self::rest), as things are.
+    #[doc(hidden)]
     #[inline]
     pub fn may_rest(size: usize) -> bool {
         is_small(size) && default_host_allocator().is_some()
     }
 
     /// Ends a storage of few bytes, if this is the only handle, of either kind, and nothing about it was changed, and says
-    /// whether it did. Whoever has the handle may [wake](Self::wake) the storage as a new one; dropping it is as good.
-    ///
-    /// ```
-    /// # use c10_core::{DeviceType, Storage};
-    /// let mut storage = Storage::of_type(4, DeviceType::Cpu)?;
-    /// if storage.rest() {
-    ///     assert!(storage.wake(8));
-    ///     assert_eq!((storage.nbytes(), storage.version()), (8, 0));
-    /// }
-    /// # Ok::<(), c10_core::Error>(())
-    /// ```
+    /// whether it did. Whoever has the handle may [wake](Self::wake) the storage as a new one, or drop it, and do nothing
+    /// else: its bytes count as given back, and would be counted once more.
+    #[doc(hidden)]
     #[inline(always)]
     pub fn rest(&mut self) -> bool {
         match Shared::get_mut(&mut self.0) {
@@ -65,6 +60,7 @@ impl Storage {
 
     /// Makes a storage that [rests](Self::rest) a new one of `size` bytes, with unspecified values, if these are few enough;
     /// says whether it did. Ask first whether such storages [may rest](Self::may_rest) still.
+    #[doc(hidden)]
     #[inline(always)]
     pub fn wake(&mut self, size: usize) -> bool {
         match Shared::get_mut(&mut self.0) {
@@ -143,10 +139,11 @@ impl List {
 
     #[inline]
     fn put(&self, mut last: Shared<StorageImpl>) {
-        if self.len.get() == KEPT {
+        if self.len.get() >= KEPT {
             return;
         }
         let Some(storage) = Shared::get_mut(&mut last) else { return };
+        // An observer may end another meanwhile, so that there may be one more than there should.
         storage.rest();
         storage.next_kept = self.first.take();
         std::mem::forget(self.first.replace(Some(last)));
